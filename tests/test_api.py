@@ -36,7 +36,7 @@ def test_a_notebook_shows_the_report_as_an_element_of_its_own() -> None:
     verdict = compatcheck.check(snapshot=DEMO)
     shown = verdict._repr_html_()
     assert shown.startswith('<div class="compatcheck"><style>') and "<script" not in shown
-    assert "1 known fault" in shown and "torch&gt;=2.5.1" in shown and "where to go" in shown
+    assert "1 known fault" in shown and "torch&gt;=2.5.1" in shown and "recommended versions" in shown
     assert verdict.to("html").startswith("<!DOCTYPE html>")
 
 

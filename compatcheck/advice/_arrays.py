@@ -50,7 +50,7 @@ def parse(text: str, path: str) -> TOMLDocument:
     try:
         return tomlkit.parse(text)
     except RecursionError:
-        seen = "it is nested too deeply"
+        seen = "the content is nested too deeply"
     except (TOMLKitError, ValueError) as error:  # int() refuses thousands of digits
         seen = str(error)
     raise InputError("reading TOML from", path, seen, "correct it there") from None

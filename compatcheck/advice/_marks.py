@@ -11,7 +11,7 @@ from compatcheck.packages.requirements_file import logical_lines
 
 OWN = "# compatcheck: "
 MADE_BY = "# This file was made by "
-BROUGHT = OWN + "what the above brings along"
+BROUGHT = OWN + "dependencies of the packages above"
 _MARK = re.compile(r"(?:^|\s+)# compatcheck: .*\Z")
 
 

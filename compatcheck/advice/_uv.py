@@ -56,7 +56,7 @@ def run(arguments: Sequence[str], *, stdin: str = "", on_line: Callable[[str], N
         done = Done(process.wait(), stdout, "".join(lines))
     if done.status and any(mark in done.stderr for mark in _FULL):
         raise InputError(
-            "writing with", "uv", "its disk is full", "free some space, or set UV_CACHE_DIR to a larger disk"
+            "writing with", "uv", "the disk is full", "free some space, or set UV_CACHE_DIR to a larger disk"
         )
     return done
 

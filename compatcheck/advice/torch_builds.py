@@ -116,7 +116,10 @@ def rebuild_notes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
     notes = {
         "flash-attn": f"was compiled against torch {old}: once torch {new} is installed, reinstall it with pip's "
         "--force-reinstall --no-cache-dir --no-deps --no-build-isolation",
-        "deepspeed": f"rejects prebuilt operators (DS_BUILD_OPS) for torch {old}; reinstall it if it has any",
+        "deepspeed": (
+            f"rejects operators that were prebuilt (DS_BUILD_OPS) for torch {old}; reinstall it if it "
+            "has such operators"
+        ),
     }
     return tuple(
         f"{name} {after[name]} {note}"
@@ -169,7 +172,7 @@ def _obstacle(environment: Environment, build: Build | None, runtime: str, table
     if runs is None:
         return Unknown()
     capabilities = sorted({gpu["compute_capability"] for gpu in gpus if gpu.get("compute_capability")})
-    return None if runs else f"compiled for no GPU of compute capability {' or '.join(capabilities)}"
+    return None if runs else f"not compiled for GPUs of compute capability {' or '.join(capabilities)}"
 
 
 def _driver_level(environment: Environment, table: Table) -> float | None:

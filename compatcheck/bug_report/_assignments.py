@@ -123,7 +123,7 @@ def _number(word: str) -> int | float | None:
 
 
 def _typed(path: str, value: object, number: int) -> Claim:
-    return Claim(path, value, number, None if value is not None else marked("does not set it to a plain value"))
+    return Claim(path, value, number, None if value is not None else marked("does not set the fact to a plain value"))
 
 
 def _value(text: str) -> object:

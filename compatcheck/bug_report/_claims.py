@@ -23,11 +23,11 @@ _CIRCUMSTANCES = (
     *("training.objective", "training.world_size", "training.several_ranks"),
 )
 _HOWS = {
-    "worked": "says that it works, not that it fails",
-    "tried": "speaks of what was tried, and not of how it ended",
-    "asked": "asks about it",
-    "advised": "speaks of what is advised or required",
-    "elsewhere": "speaks of another environment",
+    "worked": "says that the value works, not that it fails",
+    "tried": "mentions an attempt without its outcome",
+    "asked": "asks about the value",
+    "advised": "mentions what is advised or required",
+    "elsewhere": "mentions another environment",
 }
 
 
@@ -56,7 +56,7 @@ def version_claim(path: str, text: str, line: int) -> Claim:
     try:
         Version(bare)
     except ValueError:
-        return Claim(path, None, line, f"gives {bare!r:.60}, which is no version")
+        return Claim(path, None, line, f"gives {bare!r:.60}, which is not a version")
     return Claim(path, bare.removeprefix("v").removeprefix("V"), line)
 
 
@@ -170,7 +170,7 @@ def said(claims: Iterable[Claim], source: str) -> tuple[Said, ...]:
 
 
 def _doubt_of(claim: Claim) -> str:
-    doubt = claim.doubt or _HOWS.get(claim.how, "names it in passing, not as the environment at fault")
+    doubt = claim.doubt or _HOWS.get(claim.how, "mentions the value in passing, not as part of the failing environment")
     return f"line {claim.line}{'' if doubt[:1] == ':' else ' '}{doubt}"
 
 
@@ -276,7 +276,7 @@ def _settle_sections(known: dict[str, Any], reasons: dict[str, str], locations: 
         at = locations.pop(section, None)
         if at and absent and inside:
             line = next((locations[path].line for path in inside if path in locations), None)
-            reasons[section] = f"line {at.line} says that there is none, line {line} says what it is"
+            reasons[section] = f"line {at.line} says that there is none, but line {line} gives a value"
             for path in inside:
                 del known[path]
                 locations.pop(path, None)

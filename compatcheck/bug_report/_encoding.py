@@ -48,7 +48,7 @@ def decoded(raw: bytes, source: str) -> str:
                 return text
     sample = raw[:_SAMPLE]
     if (len(sample) - len(sample.translate(None, _CONTROLS))) * 100 > len(sample):
-        raise InputError(_DOING, source, "it is binary", "paste the text of the report")
+        raise InputError(_DOING, source, "the file is binary", "paste the text of the report")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -60,12 +60,12 @@ def _refuse_pictures(raw: bytes, source: str) -> None:
     kind = "WebP" if webp else next((kind for start, kind in _PICTURES if raw.startswith(start)), None)
     if kind:
         raise InputError(
-            _DOING, source, _("it is a {kind} file, and images and PDFs are not read").format(kind=kind), _PASTE
+            _DOING, source, _("this is a {kind} file, and images and PDFs are not read").format(kind=kind), _PASTE
         )
     archive = next((kind for start, kind in _ARCHIVES if raw.startswith(start)), None)
     if archive:
         raise InputError(
-            _DOING, source, _("it is a {kind} archive").format(kind=archive), "unpack it and pass the text"
+            _DOING, source, _("this is a {kind} archive").format(kind=archive), "unpack it and pass the text"
         )
 
 
@@ -80,7 +80,7 @@ def _likeliest(raw: bytes, source: str) -> str:
         return chinese
     if stray <= _FEW * len(loose):
         return loose
-    raise InputError(_DOING, source, "it is not UTF-8, UTF-16 or GBK", "save it as UTF-8")
+    raise InputError(_DOING, source, "the encoding is not UTF-8, UTF-16 or GBK", "save it as UTF-8")
 
 
 def _share_of_usual(text: str) -> float:

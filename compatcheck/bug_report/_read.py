@@ -72,7 +72,7 @@ def _read_one(text: str, source: str, filed: Environment | None = None) -> Accou
 
 def _common(read: Sequence[Environment]) -> Environment:
     """What several reports state alike; the rest belongs to one of them, and nobody says to which."""
-    first, why = read[0], f"it is not the same in all {len(read)} reports of the input"
+    first, why = read[0], f"the value differs between the {len(read)} reports of the input"
     facts = {path: value for path, value in first.flat().items() if not isinstance(value, Mapping) or not value}
     same = {path: value for path, value in facts.items() if all(each.get(path) == value for each in read)}
     paths = {path for each in read for path in (*each.flat(), *each.reasons)} - same.keys()

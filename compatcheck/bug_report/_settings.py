@@ -26,7 +26,7 @@ _PLACE, _AT = re.compile(r"\bthe text\.\w{2,4}:(\d+)"), r"line \1"
 _NAME_OF_TEXT = re.compile(r"\bthe text\.\w{2,4}")
 _CONFIG_FILE = re.compile(r"--config_file[ =]['\"]?([^\s'\"]{1,300})")
 _ENDINGS = {".yml": ".yaml", ".yaml": ".yaml", ".json": ".json", ".py": ".py"}
-_ONLY_PART = "the report shows only a part of it"
+_ONLY_PART = "the report shows only a part of the file"
 
 
 class _Part(NamedTuple):

@@ -66,7 +66,7 @@ class Channel:
         self._incoming = rest
         found = [_messages.decoded(bytes(line)) for line in lines]
         if None in found or len(rest) > limits.MESSAGE_BYTES:
-            self.gone = "it sent an invalid message"
+            self.gone = "the rank sent an invalid message"
         return [message for message in found if message is not None]
 
     def close(self) -> None:

@@ -215,8 +215,11 @@ class Conductor:
             self.broken = f"a rank was lost in {plan.probe}"
         elif dead and dead[0].ended is not None:
             ended = dead[0].ended
-            tail = f"; its last line: {ended.tail}" if ended.tail else ""
-            what = f"its process in {plan.probe} {_describe_end(ended.status)} at {dead[0].doing or 'the start'}{tail}"
+            tail = f"; the last line of its output: {ended.tail}" if ended.tail else ""
+            what = (
+                f"the process of probe {plan.probe} {_describe_end(ended.status)} at "
+                f"{dead[0].doing or 'the start'}{tail}"
+            )
             self.leader.fail("dead", (dead[0].rank,), what)
             self.broken = f"a process died in {plan.probe}"
         else:

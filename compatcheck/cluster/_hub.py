@@ -184,5 +184,5 @@ def _listen(launch: Launch) -> socket.socket:
             return _network.listen(port)
         except OSError as error:
             seen = error.strerror or str(error)
-    advice = "set MASTER_PORT to one with free ports above it"
+    advice = "set MASTER_PORT to a port with free ports above it"
     raise InputError("listening for the other ranks at port", str(launch.ports[0]), seen, advice)

@@ -54,7 +54,7 @@ def launch(environ: Mapping[str, str]) -> Launch:
     rank, world = _number(environ, names[0], 0), _number(environ, names[1], 1)
     if rank >= world:
         raise InputError(
-            _DOING, names[0], f"it is {rank} and {names[1]} is {world}", "correct the launcher's variables"
+            _DOING, names[0], f"the value is {rank}, but {names[1]} is {world}", "correct the launcher's variables"
         )
     port = _port(environ)
     first = port + 1 if environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else port  # the agent listens at port
@@ -75,7 +75,7 @@ def launch(environ: Mapping[str, str]) -> Launch:
 def _number(environ: Mapping[str, str], name: str, least: int) -> int:
     text = environ[name]
     if not re.fullmatch(r"\d{1,7}", text) or int(text) < least:
-        raise InputError(_DOING, name, f"it is {text!r:.40}", f"set it to a whole number of at least {least}")
+        raise InputError(_DOING, name, f"the value is {text!r:.40}", f"set it to a whole number of at least {least}")
     return int(text)
 
 
@@ -97,7 +97,7 @@ def _address(environ: Mapping[str, str], world: int) -> str:
     if listed:
         return first_node(listed)
     advice = "set it to the address of the machine that runs rank 0"
-    raise InputError(_DOING, "at MASTER_ADDR", "it is not set", advice)
+    raise InputError(_DOING, "at MASTER_ADDR", "the address is not set", advice)
 
 
 def first_node(listed: str) -> str:

@@ -48,7 +48,7 @@ class Leader:
                 )
                 self.fail("absent", missing, what)
             if mute:
-                what = f"connected, but did not report its machine within {waited:.0f} s; its disk may not respond"
+                what = f"connected, but did not report its environment within {waited:.0f} s; its disk may not respond"
                 self.fail("hung", mute, what)
             self.failures += self.ledger.failures(self.version)
 
@@ -155,5 +155,5 @@ class Leader:
             quiet = now - self.hub.heard_at.get(rank, now)
             if quiet > self.silence:
                 self.ledger.lose(rank)
-                what = f"silent for {quiet:.0f} s when {self.doing}; its machine, process or link is down"
+                what = f"sent nothing for {quiet:.0f} s when {self.doing}; its machine, process or link is down"
                 self.fail("silent", (rank,), what)

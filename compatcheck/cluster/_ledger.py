@@ -95,8 +95,8 @@ class Ledger:
             member = Member(rank, names[rank])
             if hello.version != own_version:
                 what = (
-                    f"it runs compatcheck {hello.version} and rank 0 runs {own_version}; install the same "
-                    "version everywhere"
+                    f"this rank runs compatcheck {hello.version} and rank 0 runs {own_version}; install the "
+                    "same version everywhere"
                 )
                 found.setdefault(("other version", what), []).append(member)
             has = self.has.get(rank)

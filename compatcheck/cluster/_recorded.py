@@ -65,5 +65,5 @@ def _files(folder: str) -> Iterator[str]:
     found = sorted((name for name in names if name.endswith(".json") and name[0] != "."), key=natural)
     if not found:
         advice = "write one on each machine: compatcheck cluster --record FOLDER"
-        raise InputError(_DOING, folder, "it contains no .json file", advice)
+        raise InputError(_DOING, folder, "the folder contains no .json file", advice)
     return (os.path.join(folder, name) for name in found)

@@ -67,7 +67,7 @@ def stuck(pulses: Sequence[Pulse], still: float, limit: float) -> Stuck | None:
         ranks = tuple(pulse.rank for pulse in odd)
         return Stuck(ranks, f"did not pass {waited}, where the others wait, within {still:.0f} s: {_is(odd[0])}")
     everyone = tuple(pulse.rank for pulse in pulses)
-    return Stuck(everyone, f"all entered {waited}, but none finished it within {still:.0f} s: {_is(pulses[0])}")
+    return Stuck(everyone, f"all ranks entered {waited}, but none finished it within {still:.0f} s: {_is(pulses[0])}")
 
 
 def _busy(pulse: Pulse) -> bool:
@@ -102,7 +102,7 @@ def _outside(pulses: Sequence[Pulse]) -> list[Pulse]:
 def _is(pulse: Pulse) -> str:
     """What a rank is at, in words."""
     if pulse.state in STOPPED:
-        return "its process is stopped"
+        return "the process is stopped"
     if not pulse.frame:
-        return f"it is at {pulse.doing}" if pulse.doing else "it has not started"
-    return f"it is in {pulse.frame}"
+        return f"the rank is at {pulse.doing}" if pulse.doing else "the rank has not started"
+    return f"the rank is in {pulse.frame}"

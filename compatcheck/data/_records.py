@@ -42,9 +42,9 @@ def read(path: str) -> Iterator[Record]:
     """Every record of a file. Raises `InputError` where it cannot be opened."""
     if os.path.isdir(path):
         advice = "pass one file of it; export a data set saved by datasets with its to_json() first"
-        raise InputError("reading", path, "it is a folder", advice)
+        raise InputError("reading", path, "this is a folder", advice)
     if not os.path.isfile(path):
-        missing = "there is no such file" if not os.path.lexists(path) else "it is not a regular file"
+        missing = "there is no such file" if not os.path.lexists(path) else "this is not a regular file"
         raise InputError("reading", path, missing, "pass a JSON or JSON-lines file")
     try:
         with open_bytes(path) as plain:
@@ -65,7 +65,7 @@ def _records(stream: Stream) -> Iterator[Record]:
         yield Record(1, fault="the compressed data is damaged")
         return
     if head.startswith(b"PAR1"):
-        yield Record(1, fault="it is a Parquet file; convert it to JSON lines, for example with datasets' to_json()")
+        yield Record(1, fault="this is a Parquet file; convert it to JSON lines, for example with datasets' to_json()")
         return
     lines = _Lines(stream, head)
     if _is_array(head):
@@ -153,14 +153,14 @@ def _parse(number: int, line: bytes, utf16: bool) -> Record:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        text, encoding = line.decode("gb18030", "replace"), "another encoding than UTF-8"
+        text, encoding = line.decode("gb18030", "replace"), "an encoding other than UTF-8"
         if "�" in text:
             return Record(number, fault=f"byte {error.start} is not UTF-8", encoding=encoding)
         encoding = "GBK (GB 18030)"
     try:
         return Record(number, json.loads(text), encoding=encoding)
     except RecursionError:
-        return Record(number, fault="it is nested too deeply", encoding=encoding)
+        return Record(number, fault="the content is nested too deeply", encoding=encoding)
     except json.JSONDecodeError as error:
         return Record(number, fault=_explained(error), encoding=encoding)
     except ValueError as error:
@@ -169,7 +169,7 @@ def _parse(number: int, line: bytes, utf16: bool) -> Record:
 
 def _explained(error: json.JSONDecodeError) -> str:
     if error.doc.lstrip().startswith("{") and not error.doc[error.pos :].strip():
-        return f"column {error.colno}: the object does not end on its line"
+        return f"column {error.colno}: the object does not end on the line where it starts"
     return f"column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
 
 
@@ -230,7 +230,7 @@ class _Text:
                 value, self.at = decoder.raw_decode(self.text, self.at)
                 return value, None
             except RecursionError:
-                return None, "it is nested too deeply"
+                return None, "the content is nested too deeply"
             except ValueError as error:
                 if len(self.text) - self.at > limits.ROW_BYTES:
                     return None, f"the element is broken or longer than {limits.ROW_BYTES >> 20} MiB"

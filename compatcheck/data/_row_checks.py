@@ -23,10 +23,14 @@ class _Kind(NamedTuple):
 _KINDS: dict[str, _Kind] = {
     "broken-line": _Kind("problem", "lines that are not JSON: {count} ({example})", "correct or delete them"),
     "unknown-shape": _Kind(
-        "problem", "records with an unknown conversation format: {count}", "convert them to one shape"
+        "problem", "records with an unknown conversation format: {count}", "convert them to one format"
     ),
-    "mixed-shapes": _Kind("problem", "the rows have several shapes: {example}", "convert them to one shape"),
-    "encoding": _Kind("problem", "rows in {example} where loaders expect UTF-8: {count}", "convert the file to UTF-8"),
+    "mixed-shapes": _Kind(
+        "problem", "the rows use several conversation formats: {example}", "convert them to one format"
+    ),
+    "encoding": _Kind(
+        "problem", "rows in {example}, although loaders expect UTF-8: {count}", "convert the file to UTF-8"
+    ),
     "no-message": _Kind("problem", "rows with invalid messages: {count} ({example})", "correct or delete them"),
     "unknown-role": _Kind(
         "problem", "rows with an unusual role: {count} ({example})", "use system, user, assistant and tool"
@@ -38,7 +42,7 @@ _KINDS: dict[str, _Kind] = {
         _MASKED,
     ),
     "ends-without-answer": _Kind(
-        "problem", "rows that end without an answer: {count} ({example})", "cut them after the last answer"
+        "problem", "rows that end without an answer: {count} ({example})", "cut each row after its last answer"
     ),
     "empty-answer": _Kind("problem", "rows with an empty answer: {count}", "fill or delete them", _MASKED),
     "role-order": _Kind(
@@ -52,9 +56,11 @@ _KINDS: dict[str, _Kind] = {
     "media": _Kind(
         "note",
         "rows with images, audio or video: {count}; their tokens are not counted",
-        "leave room for them in the length",
+        "leave room for their tokens in the length",
     ),
-    "duplicate": _Kind("note", "rows that are duplicates: {count}", "delete them unless the extra weight is intended"),
+    "duplicate": _Kind(
+        "note", "rows that are duplicates: {count}", "delete the duplicates unless their extra weight is intended"
+    ),
 }
 _JUDGED_BETTER_BY_TOKENIZER = ("role-order", "ends-without-answer", "marker-in-answer")
 

@@ -69,7 +69,10 @@ def _template(measured: Mapping[str, object], shape: str) -> Iterator[DataProble
         if shape in ("alpaca", "prompt-completion", "text"):
             yield _note("template-missing", f"{seen}: prompt and answer were concatenated unchanged", fix)
         elif measured.get("own_method"):
-            seen, fix = f"{seen}, but a method of its own", f"build inputs with {measured['own_method']}()"
+            seen, fix = (
+                f"{seen}, but formats chats with its own method",
+                f"build inputs with {measured['own_method']}()",
+            )
             yield _note("template-missing", seen, f"{fix}, as its own script does; the pieces below come without it")
         else:
             yield _problem("template-missing", f"{seen}, and the data are conversations", fix, symptoms=_SELF_TALK)
@@ -103,7 +106,10 @@ def _rows(rows: Rows, limit: int | None) -> Iterator[DataProblem]:
         yield _problem("no-label", seen, "check that the template writes the answers", unlabelled, _MASKED)
     cut = [row for row in rows if row["labels"] and not row["kept"]]
     if cut:
-        seen = f"{_share(cut, rows)} have no label left when cut to {limit} tokens: the prompt alone fills them"
+        seen = (
+            f"{_share(cut, rows)} have no label left after the cut to {limit} tokens: the prompt "
+            "alone fills that length"
+        )
         yield _problem("label-cut-off", seen, "raise the length, or shorten or drop these rows", cut, _MASKED)
     special = [row for row in rows if row.get("specials")]
     if special:
@@ -113,7 +119,9 @@ def _rows(rows: Rows, limit: int | None) -> Iterator[DataProblem]:
     apart = [row for row in rows if row.get("prefix") is False]
     if apart:
         seen = f"the generation prompt is not a prefix of the full text in {_share(apart, rows)}"
-        yield _note("prompt-not-prefix", seen, "labels that rely on it are off by some tokens; check the pieces", apart)
+        yield _note(
+            "prompt-not-prefix", seen, "labels that rely on the prompt are off by some tokens; check the pieces", apart
+        )
 
 
 def _markers(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
@@ -123,7 +131,7 @@ def _markers(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
     if split:
         yield _problem(
             "special-token-split",
-            f"{_words(split)} of the template are tokens of the vocabulary, but their text is cut into pieces",
+            (f"{_words(split)} of the template are tokens of the vocabulary, but their text is split into pieces"),
             f"build inputs with {own}(), which writes the tokens themselves"
             if (own := measured.get("own_method"))
             else "use the tokenizer files that came with the model, or list them under added_tokens",
@@ -141,7 +149,9 @@ def _markers(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
     elif foreign:
         seen = f"{_words(foreign)} of the template are plain text in this vocabulary"
         yield _note(
-            "marker-is-text", seen, "harmless if the model was trained this way; else add them as tokens and train them"
+            "marker-is-text",
+            seen,
+            "harmless if the model was trained this way; otherwise add them as tokens and train them",
         )
     beside = [each for each in of_family if each["pieces"] != 1 and not foreign and not split]
     if beside:
@@ -171,7 +181,7 @@ def _ending(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
     else:
         yield _problem(
             "answer-not-closed",
-            "the template closes answers with no special token: nothing teaches the model to stop",
+            "the template does not end answers with a special token, so the model does not learn to stop",
             f"append {measured['eos'] or 'an end token'} to every answer, or use the chat model's own template",
             symptoms=_SELF_TALK,
         )
@@ -182,7 +192,9 @@ def _padding(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
     ends = {each[0] for each in measured.get("closing") or ()} or {measured["eos_id"]}
     if pad is None:
         seen = "the tokenizer has no padding token"
-        yield _note("no-padding-token", seen, "set one that no answer ends with before you batch several rows")
+        yield _note(
+            "no-padding-token", seen, "set a padding token that no answer ends with before you batch several rows"
+        )
     elif pad in ends:
         yield _note(
             "padding-is-end",
@@ -196,7 +208,7 @@ def untrained(words: Sequence[str]) -> DataProblem:
     return _problem(
         "untrained-token",
         f"the embedding rows of {', '.join(words[:6])} are near zero: they are untrained",
-        "train embed_tokens and lm_head too, start from the chat model, or give the rows the mean of the others",
+        ("train embed_tokens and lm_head too, start from the chat model, or set these rows to the mean of the others"),
     )._replace(trait="zero-embedding-rows")
 
 

@@ -120,7 +120,7 @@ def _require_readable(folder: str) -> About:
         or sum("withdrawn" not in entry for entry in entries) != known.entries
         or tables != known.tables
     ):
-        raise DataError("reading", _FETCHED, "its parts do not belong together", _STAYS)
+        raise DataError("reading", _FETCHED, "the files of the matrix do not belong together", _STAYS)
     for entry in entries:
         try:
             (WithdrawnEntry if "withdrawn" in entry else Entry).model_validate(entry)
@@ -134,7 +134,7 @@ def _require_readable(folder: str) -> About:
     try:
         known.patterns(), known.rows(), known.postings()
     except (ValueError, TypeError, KeyError, IndexError):
-        raise DataError("reading", _FETCHED, "its parts do not belong together", _STAYS) from None
+        raise DataError("reading", _FETCHED, "the files of the matrix do not belong together", _STAYS) from None
     for name in tables:
         known.table(name)
     for language in LANGUAGES:

@@ -35,7 +35,7 @@ def unpack(archive: Archive, folder: str) -> None:
             for member in members:
                 _write(os.path.join(folder, *member.filename.split("/")), opened.read(member))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
-        raise _refusal(archive, f"it is damaged ({error})") from None
+        raise _refusal(archive, f"the archive is damaged ({error})") from None
     except (FileExistsError, NotADirectoryError):
         raise _refusal(archive, "one of its members overwrites another") from None
     except OSError as error:
@@ -47,14 +47,16 @@ def unpack(archive: Archive, folder: str) -> None:
 
 def _require_plain(members: list[zipfile.ZipInfo], archive: Archive) -> None:
     if len(members) > limits.ARCHIVE_FILES or sum(member.file_size for member in members) > limits.ARCHIVE_BYTES:
-        raise _refusal(archive, f"it contains more than {limits.ARCHIVE_FILES} files or {limits.ARCHIVE_BYTES} bytes")
+        raise _refusal(
+            archive, f"the archive contains more than {limits.ARCHIVE_FILES} files or {limits.ARCHIVE_BYTES} bytes"
+        )
     seen: set[str] = set()
     for member in members:
         kind = stat.S_IFMT(member.external_attr >> 16)
         if not _NAME.fullmatch(member.filename) or kind not in (0, stat.S_IFREG) or member.flag_bits & 1:
-            raise _refusal(archive, f"its member {member.filename!r} is not a plain file inside it")
+            raise _refusal(archive, f"the member {member.filename!r} is not a plain file inside the archive")
         if member.filename in seen:
-            raise _refusal(archive, f"it contains {member.filename!r} twice")
+            raise _refusal(archive, f"the archive contains {member.filename!r} twice")
         seen.add(member.filename)
 
 

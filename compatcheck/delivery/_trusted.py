@@ -89,10 +89,10 @@ def _download_verified(repository: Repository, target: str, records: str, connec
         updater.refresh()
         found = updater.get_targetinfo(target)
         if found is None:
-            seen = f"it has no {target}, the format that this compatcheck reads"
+            seen = f"the repository has no {target}, the format that this compatcheck reads"
             raise InputError(_DOING, repository.shown, seen, f"upgrade compatcheck; {_STAYS}")
         if found.length > limits.FETCHED_BYTES:
-            seen = f"its {target} has {found.length} bytes, more than {limits.FETCHED_BYTES}"
+            seen = f"the file {target} has {found.length} bytes, more than {limits.FETCHED_BYTES}"
             raise DataError(_DOING, repository.shown, seen, _STAYS)
         return updater.find_cached_target(found) or updater.download_target(found)
     except (RepositoryError, DownloadError) as error:
@@ -105,16 +105,16 @@ def _refusal(error: Exception, repository: Repository) -> CompatcheckError:
 
     said = str(error).replace(repository.url.rstrip("/"), repository.shown.rstrip("/")) or type(error).__name__
     if isinstance(error, exceptions.ExpiredMetadataError):
-        seen = f"its data has expired, or newer data is withheld ({said})"
+        seen = f"the data has expired, or newer data is withheld ({said})"
         return DataError(_DOING, repository.shown, seen, f"try again later and report it to the publisher; {_STAYS}")
     if isinstance(error, exceptions.BadVersionNumberError):
-        seen = f"it serves older data than before ({said})"
+        seen = f"the server sends older data than before ({said})"
     elif isinstance(error, exceptions.UnsignedMetadataError):
-        seen = f"the trusted keys have not signed what it serves ({said})"
+        seen = f"the trusted keys have not signed the data of the server ({said})"
     elif isinstance(error, (exceptions.LengthOrHashMismatchError, exceptions.DownloadLengthMismatchError)):
-        seen = f"its data does not match the signature ({said})"
+        seen = f"the data does not match the signature ({said})"
     elif isinstance(error, exceptions.RepositoryError):
-        seen = f"its data cannot be trusted ({said})"
+        seen = f"the data of the repository cannot be trusted ({said})"
     else:
         return InputError(_DOING, repository.shown, said, f"try again later, or check the address; {_STAYS}")
     return DataError(_DOING, repository.shown, f"refused: {seen}", f"{_STAYS}; report it to the publisher")

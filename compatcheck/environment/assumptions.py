@@ -26,7 +26,7 @@ def assume(environment: Environment, statement: str) -> Environment:
     key, equals, value = statement.partition("=")
     parts = _parts(key)
     if not equals or not all(parts):
-        raise InputError(_DOING, statement, "it has no key or no value", "write key=value")
+        raise InputError(_DOING, statement, "the argument has no key or no value", "write key=value")
     path = ".".join(parts)
     _require_name(path)
     typed = _typed(path, value)
@@ -61,7 +61,7 @@ def _parts(key: str) -> tuple[str, ...]:
 
 def _require_name(path: str) -> None:
     if path in vocabulary.COMPUTED:
-        raise InputError(_DOING, path, "it is computed from other facts", "supply those facts")
+        raise InputError(_DOING, path, "this fact is computed from other facts", "supply those facts")
     if vocabulary.fact_at(path) or (stranger := vocabulary.stranger_in(path)) is None:
         return
     advice = did_you_mean(path, vocabulary.keys(), _("see `compatcheck env` for the names"))
@@ -76,7 +76,7 @@ def _typed(path: str, value: str) -> Any:
     except (ValueError, RecursionError):
         return value
     if _is_deeper(parsed, limits.STATED_DEPTH):
-        raise InputError(_DOING, path, "it is nested too deeply", "pass an ordinary value")
+        raise InputError(_DOING, path, "the content is nested too deeply", "pass an ordinary value")
     as_written = vocabulary.is_text(path) and parsed is not None and not isinstance(parsed, str)
     return value if as_written else parsed
 

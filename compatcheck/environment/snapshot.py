@@ -51,7 +51,7 @@ def _require_version(document: dict[str, object], source: str) -> None:
     version = document.get("schema_version")
     if version == SNAPSHOT_SCHEMA_VERSION and isinstance(version, int) and not isinstance(version, bool):
         return
-    seen = f"its schema_version is {version!r}" if "schema_version" in document else "it has no schema_version"
+    seen = f"the schema_version is {version!r}" if "schema_version" in document else "the file has no schema_version"
     advice = f"this compatcheck reads version {SNAPSHOT_SCHEMA_VERSION}; record it again with `compatcheck env`"
     raise InputError(_DOING, source, seen, advice)
 

@@ -33,7 +33,7 @@ def speaks_against(weighing: Weighing, context: Context) -> tuple[Evidence, ...]
 
 def _speaks_for(weighing: Weighing, context: Context) -> Iterator[Evidence]:
     for hit in weighing.hits[:1]:
-        yield Evidence(_("its error line: {line}").format(line=shortened(hit.text)), hit.location)
+        yield Evidence(_("an error line of this fault: {line}").format(line=shortened(hit.text)), hit.location)
     yield from _symptoms(weighing)
     for contrast in weighing.contrasts_for:
         yield Evidence(_contrast(contrast), contrast.location)
@@ -57,9 +57,9 @@ def _symptoms(weighing: Weighing) -> Iterator[Evidence]:
     for (is_described, location), sightings in together.items():
         titles = "; ".join(dict.fromkeys(symptoms.title(each.symptom) for each in sightings))
         if is_described:
-            words = _("it causes the described symptom: {symptom}").format(symptom=titles)
+            words = _("this fault causes the described symptom: {symptom}").format(symptom=titles)
         else:
-            words = _("it causes a symptom in the log: {symptom}").format(symptom=titles)
+            words = _("this fault causes a symptom in the log: {symptom}").format(symptom=titles)
         yield Evidence(words, location, common=all(symptoms.is_error_class(each.symptom) for each in sightings))
 
 
@@ -83,7 +83,7 @@ def _against(weighing: Weighing, context: Context) -> Iterator[Evidence]:
     for path in weighing.weighed.failed():
         yield Evidence(_failing(path, weighing, context.judged), _place(path, context.judged))
     for contrast in weighing.contrasts_against:
-        yield Evidence(_("does not explain: {contrast}").format(contrast=_contrast(contrast)), contrast.location)
+        yield Evidence(_("does not explain why it {contrast}").format(contrast=_contrast(contrast)), contrast.location)
     if context.hits and not weighing.hits:
         first = next(iter(context.hits.values()))[0]
         yield Evidence(_("the error line belongs to another entry: {entry}").format(entry=first.entry), first.location)
@@ -96,7 +96,7 @@ def _failing(path: str, weighing: Weighing, judged: Judged) -> str:
     if path == "traits":
         return _("the files, scripts or installed packages that it needs do not match")
     if shown is None:
-        return _("{fact} does not meet its conditions").format(fact=_name(path))
+        return _("{fact} does not meet the conditions of the entry").format(fact=_name(path))
     return _("needs {name} {asked}, but it is {value}").format(name=_name(path), asked=_words(asked), value=shown)
 
 

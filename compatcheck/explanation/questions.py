@@ -127,7 +127,7 @@ def question_of(path: str, asked: Any) -> str:
     """A condition as a question that yes or no answers."""
     name = path.removeprefix("training.").removeprefix("distributions.")
     if asked == "present":
-        return _("is {name} there?").format(name=name)
+        return _("is {name} present?").format(name=name)
     if asked == "absent":
         return _("is {name} absent?").format(name=name)
     if isinstance(asked, bool):

@@ -23,7 +23,9 @@ def parse_json(text: str, source: str) -> object:
         seen = f"line {error.lineno}, column {error.colno}: {_explained(error)}"
         raise InputError("reading JSON from", source, seen, "correct it there") from None
     except RecursionError:
-        raise OversizeError("reading JSON from", source, "it is nested too deeply", "pass a regular file") from None
+        raise OversizeError(
+            "reading JSON from", source, "the content is nested too deeply", "pass an ordinary file"
+        ) from None
     except ValueError as error:
         seen = "a number with thousands of digits" if "digits" in str(error) else str(error)
         raise InputError("reading JSON from", source, seen, "correct it") from None
@@ -48,7 +50,9 @@ def json_object(text: str, source: str) -> dict[str, Any]:
     """The JSON object in a text; raises `InputError` where it holds anything else."""
     value = parse_json(text, source)
     if not isinstance(value, dict):
-        raise InputError("reading JSON from", source, f"it contains {_json_type(value)}", "pass an object in braces")
+        raise InputError(
+            "reading JSON from", source, f"the file contains {_json_type(value)}", "pass an object in braces"
+        )
     return value
 
 

@@ -16,4 +16,4 @@ def listed(paths: Sequence[str], joint: str = ", ") -> str:
 
 def more_than_one(paths: Sequence[str]) -> str:
     """That there are as many as these, and which."""
-    return f"there are {len(paths)} of them, pass the one in use: {listed(paths)}"
+    return f"there are {len(paths)} such files; pass the file that is in use: {listed(paths)}"

@@ -30,7 +30,7 @@ def replaced(texts: Mapping[str, str]) -> Iterator[None]:
         _replaced.update(before)
 
 
-_NO_FILE = "it is not a regular file"
+_NO_FILE = "this is not a regular file"
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -49,7 +49,7 @@ def _descriptor(path: str) -> int:
     try:
         descriptor = os.open(path, _FLAGS)
     except ValueError:
-        raise OSError(errno.EINVAL, "no file has such a name", path) from None
+        raise OSError(errno.EINVAL, "a file cannot have this name", path) from None
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return descriptor
@@ -79,7 +79,9 @@ def read_bytes(path: str, largest: int = limits.TEXT_BYTES) -> bytes:
     except OSError as error:
         raise InputError("reading", path, error.strerror or str(error), "make it readable") from None
     if len(raw) > largest:
-        raise OversizeError("reading", path, f"it is larger than {largest >> 20} MiB", "pass a file of this kind")
+        raise OversizeError(
+            "reading", path, f"the file is larger than {largest >> 20} MiB", "pass a file of the expected kind"
+        )
     return raw
 
 

@@ -42,7 +42,7 @@ def failures(
             if on_module is not None and "module" in event:
                 on_module(event["module"])
         late = time.monotonic() >= deadline
-        slow = f"it took longer than {limits.IMPORTS_SECONDS:.0f} seconds"
+        slow = f"following the imports took longer than {limits.IMPORTS_SECONDS:.0f} seconds"
         raise _error(target, slow if late else _last_words(child.wait(), errors))
 
 

@@ -41,7 +41,7 @@ def libraries(view: Environment) -> InferredFacts:
     for library in ("cudnn", "nccl"):
         name = f"nvidia-{library}-cu{runtime.partition('.')[0]}"
         if isinstance(versions.get(name), str) and view.get(f"cuda.{library}") == Unknown():
-            why = marked("from the package that provides it to torch")
+            why = marked("from the package that provides this library to torch")
             yield f"cuda.{library}", Inference(versions[name], why, ("cuda.runtime", f"distributions.{name}"))
 
 

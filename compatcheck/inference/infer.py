@@ -38,7 +38,7 @@ _BUILDS = "tables/torch-cuda-builds"
 _NPU = re.compile(r"(?:Huawei )?Ascend", re.IGNORECASE)
 _WITHOUT_CUDA = (
     (_NPU, marked("the accelerators are Ascend NPUs")),
-    (re.compile(r"AMD |(?:AMD )?(?:Radeon|Instinct)\b", re.IGNORECASE), marked("the GPUs are AMD's")),
+    (re.compile(r"AMD |(?:AMD )?(?:Radeon|Instinct)\b", re.IGNORECASE), marked("the GPUs are from AMD")),
 )
 
 
@@ -147,7 +147,7 @@ def _gfx_targets(view: Environment, given: _Given) -> InferredFacts:
         if "gfx" in gpu:
             continue
         if gpu.get("compute_capability") or _NPU.match(name):
-            yield f"gpus.{number}.gfx", Inference(None, marked("the GPU is not AMD's"), (f"gpus.{number}",))
+            yield f"gpus.{number}.gfx", Inference(None, marked("the GPU is not from AMD"), (f"gpus.{number}",))
         elif found := value_for_name(name, given.table("amd-gpu-targets")["gfx"]):
             sources = (f"gpus.{number}.name", "tables/amd-gpu-targets")
             yield f"gpus.{number}.gfx", Inference(found, marked("from the GPU's name"), sources)
@@ -359,7 +359,7 @@ def _foreign_runtime(view: Environment, given: _Given) -> InferredFacts:
     builds = given.table("torch-cuda-builds")["builds"].get(minor(torch))
     if builds is None or minor(runtime) in builds or is_vendor_build(torch):
         return
-    reason = f"given as {runtime}, which no build of torch {torch} has"
+    reason = f"the given value is {runtime}, but no build of torch {torch} has it"
     yield "cuda.runtime", Inference(Unknown(reason), reason, ("cuda.runtime", "distributions.torch", _BUILDS))
 
 

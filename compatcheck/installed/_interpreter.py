@@ -59,7 +59,7 @@ def _output(executable: str) -> bytes:
     try:
         child = Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True)
     except OSError as error:
-        raise _failure(executable, f"it cannot be started ({error.strerror or error})") from None
+        raise _failure(executable, f"the interpreter cannot be started ({error.strerror or error})") from None
     leftovers.hold(child.pid)
     answer, errors = _Start(child.stdout), _Start(child.stderr)
     deadline = time.monotonic() + limits.ANSWER_SECONDS
@@ -70,13 +70,13 @@ def _output(executable: str) -> bytes:
     finally:
         _end(child)
     if answer.is_full:
-        raise _failure(executable, f"its response exceeds {limits.ANSWER_BYTES >> 20} MiB")
+        raise _failure(executable, f"the response exceeds {limits.ANSWER_BYTES >> 20} MiB")
     if status is None:
-        raise _failure(executable, f"it did not answer within {limits.ANSWER_SECONDS:.0f} s")
+        raise _failure(executable, f"the interpreter did not answer within {limits.ANSWER_SECONDS:.0f} s")
     if status:
         lines = errors.read().decode("utf-8", "replace").strip().splitlines()
         last = f": {lines[-1][:200]}" if lines else ""
-        raise _failure(executable, f"it ended with status {status}{last}")
+        raise _failure(executable, f"the interpreter ended with status {status}{last}")
     return answer.read()
 
 
@@ -120,7 +120,7 @@ def _answer(executable: str, output: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or not _is_description(answer):
-        raise _failure(executable, "it does not respond as Python does")
+        raise _failure(executable, "the program does not respond as Python does")
     return answer
 
 

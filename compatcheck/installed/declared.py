@@ -148,7 +148,7 @@ def _declared_by(found: Installation, problems: list[dict[str, str]]) -> Iterato
     try:
         header = read_header(found.metadata)
     except OSError as error:
-        what = "has no metadata" if isinstance(error, FileNotFoundError) else "its metadata cannot be read"
+        what = "has no metadata" if isinstance(error, FileNotFoundError) else "the metadata cannot be read"
         problems.append({"path": _metadata_folder(found), "problem": what})
         return
     lines = requires_dist(header)

@@ -159,7 +159,7 @@ def _has_metadata(found: Installation) -> bool:
 def _why_unusable(entry: str) -> str:
     if entry.startswith("~"):
         return "left over from an interrupted uninstall"
-    return "its name is not a distribution name"
+    return "the name is not a distribution name"
 
 
 def _problem(path: str, problem: str) -> dict[str, str]:

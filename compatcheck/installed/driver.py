@@ -85,7 +85,7 @@ def _describe(nvml: Any, version: str | None) -> Environment:
     api = query(nvml, nvml.nvmlSystemGetCudaDriverVersion)
     for key, value in (("driver", _text(driver) or version), ("driver_api", _api_level(api))):
         if value is None:
-            reasons[f"cuda.{key}"] = "NVML does not report it"
+            reasons[f"cuda.{key}"] = "NVML does not report this value"
         else:
             cuda[key] = value
     known: dict[str, Any] = {"cuda": cuda} if cuda else {}

@@ -110,9 +110,9 @@ def _found_target(venv: str, environ: Mapping[str, str], selected_by: str) -> Ta
     """The target of a venv that nobody named, which must therefore be readable without starting anything in it."""
     advice = "recreate it, or pass another environment with --python"
     if not os.path.isfile(os.path.join(venv, "pyvenv.cfg")) and not _conda_version(venv):
-        raise NothingInspectedError(_DOING, venv, "it has no pyvenv.cfg, so it is not a venv", advice)
+        raise NothingInspectedError(_DOING, venv, "the folder has no pyvenv.cfg, so it is not a venv", advice)
     if not _conda_version(venv) and not _venv_version(venv):
-        raise NothingInspectedError(_DOING, venv, "its pyvenv.cfg has no Python version", advice)
+        raise NothingInspectedError(_DOING, venv, "pyvenv.cfg has no Python version", advice)
     return _prefix_target(venv, environ, selected_by)
 
 
@@ -122,7 +122,7 @@ def _named_target(python: str, environ: Mapping[str, str]) -> Target:
         return _prefix_target(path, environ, "--python")
     if not os.path.isfile(path) or _VERSION_ASKED.match(python):
         if os.path.islink(path):
-            raise NothingInspectedError(_DOING, path, "it is a dangling link", "recreate the environment")
+            raise NothingInspectedError(_DOING, path, "this is a dangling link", "recreate the environment")
         path = _on_path(python, environ)
     prefix = os.path.dirname(os.path.dirname(path))
     if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):
@@ -148,7 +148,7 @@ def _prefix_target(prefix: str, environ: Mapping[str, str], selected_by: str, ex
     """The target of a folder: a venv, a conda environment or an installation of Python."""
     if not os.path.isdir(prefix):
         raise NothingInspectedError(
-            _DOING, prefix, f"{selected_by} names a folder that does not exist", "activate one that does"
+            _DOING, prefix, f"{selected_by} names a folder that does not exist", "activate an environment that exists"
         )
     if os.path.realpath(prefix) == os.path.realpath(sys.prefix):
         return _ourselves(environ, selected_by)
@@ -170,7 +170,7 @@ def _executable_in(prefix: str) -> str:
         if os.path.isfile(path):
             return path
     dangling = any(map(os.path.islink, paths))
-    seen = "its interpreter is a dangling link" if dangling else "there is no interpreter in it"
+    seen = "the interpreter is a dangling link" if dangling else "there is no interpreter in it"
     raise NothingInspectedError(_DOING, prefix, seen, "recreate the environment or pass another with --python")
 
 

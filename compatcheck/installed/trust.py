@@ -33,7 +33,7 @@ def may_start(target: Target, folders: Iterable[str], environ: Mapping[str, str]
 def require(target: Target, doing: str, environ: Mapping[str, str], folders: Iterable[str] = ()) -> None:
     """Raise `NothingInspectedError` where the interpreter may not be started."""
     if not may_start(target, folders, environ):
-        seen = "it is in this folder, so its interpreter is not trusted"
+        seen = "the environment is in this folder, so its interpreter is not trusted"
         raise NothingInspectedError(doing, target.prefix, seen, "activate it, or start it with --trust")
 
 

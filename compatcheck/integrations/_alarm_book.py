@@ -110,7 +110,7 @@ class AlarmBook:
                 self.say("\n".join([*lines, *self._write()]))
         if ends and not self.ending:
             self.ending = True
-            self.say(_("the training ends after this step, for {signature}").format(signature=alarm.signature))
+            self.say(_("the training ends after this step because of {signature}").format(signature=alarm.signature))
         return ends
 
     def _explain(self, alarm: Alarm) -> Diagnosis | None:

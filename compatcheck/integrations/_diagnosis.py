@@ -51,7 +51,7 @@ def render_alarm(alarm: Alarm, diagnosis: Diagnosis | None) -> list[str]:
     if shown:
         said.append(f"  next: compatcheck explain {shown[0].finding.id}")
     else:
-        said.append("  no entry of the matrix explains it from what is known of this environment")
+        said.append("  no matrix entry explains this alarm from the facts known about the environment")
     return said
 
 

@@ -50,7 +50,7 @@ class TrainingRun:
         for optimizer in (*self.given, *self.optimizers):
             package = type(optimizer).__module__.partition(".")[0]
             if package in _OWN_COPIES:
-                return f"{type(optimizer).__name__} of {package} trains its own copies"
+                return f"{type(optimizer).__name__} of {package} trains its own copies of the parameters"
         return None
 
 

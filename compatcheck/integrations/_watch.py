@@ -141,7 +141,7 @@ class PassWatch:
                 yield self._masked(each, stops=2 * self.masked >= self.passes and self.masked >= _STREAK)
 
     def _masked(self, each: Pass, stops: bool) -> Alarm:
-        seen = _("a batch whose labels are all masked ({count} of {all} so far)").format(
+        seen = _("all labels of a batch are masked ({count} of {all} batches so far)").format(
             count=self.masked, all=self.passes
         )
         observed = {"loss": 0.0, "grad_norm": 0.0}

@@ -18,7 +18,7 @@ def read(path: str | PathLike[str]) -> Catalog:
     try:
         from babel.messages.pofile import PoFileError, read_po
     except ModuleNotFoundError:
-        seen = "a checkout reads its catalogues with babel, which is not installed"
+        seen = "a checkout reads its translations with babel, and babel is not installed"
         raise InputError("reading", path, seen, "pip install babel") from None
     try:
         with open(path, "rb") as stream:

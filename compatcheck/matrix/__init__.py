@@ -89,7 +89,7 @@ ARCHIVE = f"matrix-{FORMAT}.zip"
 """The name under which the compiled form is published; another form has another name."""
 
 
-_WRITTEN = marked("what the stated release takes")
+_WRITTEN = marked("the form that the stated release accepts")
 
 
 class Judgement(NamedTuple):
@@ -343,7 +343,7 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
     entries, withdrawn = read_sources(source)
     if not entries:
         raise InputError(
-            "reading the matrix in", str(source), "it contains no entry", "pass a folder of matrix sources"
+            "reading the matrix in", str(source), "the folder contains no entry", "pass a folder of matrix sources"
         )
     lacking = sorted({*only} - {each.id for each in entries.values()} - {each.id for each in withdrawn.values()})
     if lacking:

@@ -149,7 +149,7 @@ def compile_entries(
     every: list[Entry | WithdrawnEntry] = [*in_force, *withdrawn]
     for entry in sorted(every, key=lambda entry: entry.id):
         if entry.id in seen:
-            raise DataError("compiling the matrix entry", entry.id, "the id is used twice", "give one a new id")
+            raise DataError("compiling the matrix entry", entry.id, "the id is used twice", "give one of them a new id")
         seen.add(entry.id)
         dates.append(str(entry.withdrawn.on if isinstance(entry, WithdrawnEntry) else entry.reviewed))
         stated.append(_stated(entry).model_dump_json(exclude_defaults=True).encode() + b"\n")

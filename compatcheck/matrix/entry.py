@@ -47,11 +47,11 @@ def _check_condition(path: str, condition: Any) -> None:
         raise ValueError(f"{path!r}: a flag is compared with true or false")
     values = condition if isinstance(condition, list) else [condition]
     if kind in ("text", "labels") and not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{path!r}: it is compared with words")
+        raise ValueError(f"{path!r}: this fact is compared with words")
     if kind == "number" and not all(
         isinstance(v, (int, float)) or (isinstance(v, str) and is_range(v)) for v in values
     ):
-        raise ValueError(f"{path!r}: it is compared with numbers or a range such as '>=2'")
+        raise ValueError(f"{path!r}: this fact is compared with numbers or a range such as '>=2'")
     if isinstance(condition, str) and is_range(condition):
         if kind not in ("version", "number"):
             raise ValueError(f"{path!r}: a {kind} fact has no order; give the values it may have")
@@ -89,7 +89,7 @@ class _Part(BaseModel):
 class RemedyEntry(_Part):
     """One way out, the best first."""
 
-    why: str = Field(min_length=1, description="why it helps, or what it costs")
+    why: str = Field(min_length=1, description="why the remedy helps, or what it costs")
     pins: dict[str, Specifier] = Field(
         {}, description="distributions with a specifier that names a known-good version: `>=2.5.1`, `<=4.44.2`"
     )
@@ -128,7 +128,7 @@ class Change(_Part):
 
     model_config = ConfigDict(extra="allow")
 
-    without: list[str] = Field([], description="paths of facts that it does not state")
+    without: list[str] = Field([], description="paths of facts that the environment does not state")
     note: str | None = Field(None, description="whose environment it is, or what it shows")
 
     @model_validator(mode="before")
@@ -185,9 +185,12 @@ class ErrorPattern(_Part):
     )
     example: str = Field(
         min_length=8,
-        description="a line it must match; it contains a word such as Error, or is indented like a traceback frame",
+        description=(
+            "a line that the pattern must match; the line contains a word such as Error, or is "
+            "indented like a traceback frame"
+        ),
     )
-    not_examples: list[str] = Field([], description="lines it must not match")
+    not_examples: list[str] = Field([], description="lines that the pattern must not match")
 
 
 class Probe(_Part):
@@ -206,19 +209,21 @@ class Reproduce(_Part):
 
     python: str = Field(description="a Python that uv can find or download, such as `3.11`")
     bad: list[str] = Field(min_length=1, description="requirements of the environment in which the probe fails")
-    good: list[str] = Field(min_length=1, description="requirements of the environment in which it passes")
+    good: list[str] = Field(min_length=1, description="requirements of the environment in which the probe passes")
     bad_afterwards: list[str] = Field(
         [], description="installed into the bad environment afterwards, without their dependencies"
     )
-    good_afterwards: list[str] = Field([], description="installed into the good environment afterwards, likewise")
+    good_afterwards: list[str] = Field(
+        [], description="installed into the good environment afterwards, without their dependencies"
+    )
 
 
 class Withdrawn(_Part):
     """An entry that turned out wrong: it matches nothing any more, and its id is never used again."""
 
-    on: date = Field(description="the day it was withdrawn")
+    on: date = Field(description="the day on which the entry was withdrawn")
     reason: str = Field(min_length=1, description="what was wrong")
-    successors: list[str] = Field([], description="entries that replace it")
+    successors: list[str] = Field([], description="entries that replace this entry")
 
 
 _ID = Field(
@@ -244,7 +249,7 @@ class Entry(_Part):
     impact: Impact = Field(description="the worst outcome for a user")
     confidence: Confidence = Field(description="strength of the evidence")
     summary: str = Field(min_length=1, description="what the user sees, in up to three sentences")
-    mechanism: str = Field(min_length=1, description="why it happens, so that unreported cases are covered too")
+    mechanism: str = Field(min_length=1, description="why the fault happens, so that unreported cases are covered too")
     symptoms: list[str] = Field([], description="symptoms: names in `tables/symptoms.toml`")
     misleading: list[str] = Field([], description="common advice that does not help, and why")
     packages: list[str] = Field([], description="packages at fault; default: each distribution with a version range")
@@ -256,10 +261,10 @@ class Entry(_Part):
     remedies: list[RemedyEntry] = Field(min_length=1, description="fixes, best first")
     overlaps: dict[str, str] = Field(
         {},
-        description="entries of the same packages that hold wherever this one does, and what each adds",
+        description=("entries of the same packages that apply wherever this entry applies, and what each of them adds"),
     )
     probe: Probe | None = Field(None, description="the probe that decides the entry")
-    unprobed: str | None = Field(None, description="why no probe can show it: a name in `tables/unprobed.toml`")
+    unprobed: str | None = Field(None, description="why no probe can show the fault: a name in `tables/unprobed.toml`")
     error_patterns: list[ErrorPattern] = Field([], description="error lines that the entry explains")
     evidence: list[Evidence] = Field(min_length=1, description="public sources and records, and what each supports")
     examples: list[Example] = Field(

@@ -157,13 +157,18 @@ def _misplaced(path: Path, entry: Entry) -> Iterator[str]:
     if path.stem != entry.id:
         yield f"the file is named {path.name}, not {entry.id}.toml"
     if path.parent.name not in entry.distributions:
-        yield f"it lies in {path.parent.name}/, which is none of its packages: {', '.join(entry.distributions)}"
+        yield (
+            f"the file is in {path.parent.name}/, which is not one of the packages of the entry: "
+            f"{', '.join(entry.distributions)}"
+        )
 
 
 def _withdrawn(path: Path, entry: WithdrawnEntry, ids: Set[str]) -> Iterator[str]:
     if path.stem != entry.id:
         yield f"the file is named {path.name}, not {entry.id}.toml"
-    yield from (f"its successor {each} is no entry in force" for each in entry.withdrawn.successors if each not in ids)
+    yield from (
+        f"the successor {each} is not an active entry" for each in entry.withdrawn.successors if each not in ids
+    )
 
 
 def _unfinished(path: Path, entry: Entry) -> Iterator[str]:
@@ -173,14 +178,14 @@ def _unfinished(path: Path, entry: Entry) -> Iterator[str]:
     yield from (f"{part} is still to be written" for part, parts in texts.items() if any("TODO" in t for t in parts))
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     notes = (line.strip() for line in lines if line.lstrip().startswith("# TODO"))
-    yield from (f"settle and drop the comment {note!r}" for note in notes)
+    yield from (f"resolve and remove the comment {note!r}" for note in notes)
 
 
 def _words_in_code(entry: Entry) -> Iterator[str]:
     """A copy button copies ``code``: what reads as a sentence belongs into ``action``."""
     for number, remedy in enumerate(entry.remedies, 1):
         if remedy.code and not _is_python(remedy.code) and _SENTENCE.search(_NOT_WORDS.sub("", remedy.code)):
-            yield f"remedies.{number}: {remedy.code!r} has words around the code; write it as action"
+            yield f"remedies.{number}: {remedy.code!r} has words around the code; write this remedy as `action`"
 
 
 def _is_python(code: str) -> bool:
@@ -236,7 +241,7 @@ def _unreached_evidence(entry: Entry) -> Iterator[str]:
         seen = not _SEEN_BY_USERS.isdisjoint(part.partition(".")[0] for part in evidence.supports)
         if any(_reaches(conditions, framework) for conditions in entry.affected) or (framework in spared and not seen):
             continue
-        yield f"{evidence.url} met it with {framework}, whose users no table reaches"
+        yield f"{evidence.url} reports the fault with {framework}, but no table of conditions covers its users"
 
 
 def _unaffected(entry: Entry) -> list[Case]:
@@ -280,24 +285,24 @@ def _records_that_bear_nothing(path: Path, entry: Entry) -> Iterator[str]:
             continue
         verdict = record.get("verdict", "reproduced") if isinstance(record, dict) else "no record"
         if verdict != "reproduced":
-            yield f"record {evidence.url} says {verdict!r}, which is no evidence"
+            yield f"record {evidence.url} says {verdict!r}, which is not evidence"
 
 
 def _unknown_probe(entry: Entry, probes: Sequence[str]) -> Iterator[str]:
     if entry.probe and entry.probe.name not in probes:
         yield f"there is no probe {entry.probe.name!r}"
     if entry.reproduce and not entry.probe:
-        yield "it can be reproduced but names no probe to do it with"
+        yield "the entry has [reproduce] but names no probe"
 
 
 def _unproved(entry: Entry, table: Table) -> Iterator[str]:
     """A fault that a log does not show names the probe that does, or why none can."""
     if entry.unprobed and entry.probe:
-        yield "it names a probe, and says why none can show it"
+        yield "the entry names a probe, but `unprobed` says that no probe can show the fault"
     elif entry.unprobed and entry.unprobed not in table("unprobed")["reasons"]:
         yield f"tables/unprobed.toml has no reason {entry.unprobed!r}"
     elif entry.impact in _QUIET_IMPACTS and not (entry.unprobed or entry.probe):
-        yield f"its impact is {entry.impact}: name a probe, or in `unprobed` why none can show it"
+        yield f"the impact is {entry.impact}: name a probe, or say in `unprobed` why no probe can show the fault"
 
 
 def _unknown_symptoms(entry: Entry, table: Table) -> Iterator[str]:
@@ -320,12 +325,14 @@ def _false_patterns(entry: Entry) -> Iterator[str]:
         if len(pattern.example) > limits.MATCHED_CHARACTERS or not regex.search(pattern.example):
             yield f"error pattern {number} does not match its example"
         if "\n" in pattern.example:
-            yield f"error pattern {number}: its example is of several lines, and a log is read line by line"
+            yield f"error pattern {number}: the example has several lines, but a log is read line by line"
         if not pattern.example.startswith("  ") and not any(mark in pattern.example for mark in ERROR_MARKS):
-            yield f"error pattern {number}: its example holds no mark of an error, so it is never tried"
+            yield (
+                f"error pattern {number}: the example contains no error mark, so the pattern is never compared with it"
+            )
         for line in pattern.not_examples:
             if regex.search(line):
-                yield f"error pattern {number} matches {line!r}, which it must not"
+                yield f"error pattern {number} matches {line!r}, which it must not match"
 
 
 def _patterns_by_name(entry: Entry) -> Iterator[str]:
@@ -355,7 +362,7 @@ def _messages_of_others(entry: Entry, patterns: Sequence[tuple[str, re.Pattern[s
         parts = [part.strip().lower() for part in message.split("...")]
         shown = any(all(part in line.lower() for part in parts) for line in lines)
         if owners and entry.id not in owners and not shown:
-            yield f"it quotes {message!r}, which only the pattern of {owners[0]} matches"
+            yield f"the entry quotes {message!r}, which only the pattern of {owners[0]} matches"
 
 
 def _false_examples(entry: Entry, around: Sequence[Neighbour], table: Table) -> Iterator[str]:
@@ -460,7 +467,7 @@ def _loose_pins(entry: Entry, table: Table) -> Iterator[str]:
             )
             bad = next((version for version, pinned in admitted if _keeps_fault(entry, pinned, table)), None)
             if bad:
-                yield f"remedy {number} admits {name} {bad}, which the entry calls affected"
+                yield f"remedy {number} allows {name} {bad}, which is affected according to the entry"
 
 
 def _keeps_fault(entry: Entry, remedy: RemedyEntry, table: Table) -> bool:
@@ -502,7 +509,10 @@ def _skipped_fixes(entry: Entry, active: Sequence[_Other], table: Table) -> Iter
             for each in _harmed(entry)
             for text in _still_bad(entry, each, apply_remedy(nearer, each), touched, table)
         ):
-            yield f"remedy {number} skips {name} {fixed}, the first release without the fault: name it, or say why not"
+            yield (
+                f"remedy {number} skips {name} {fixed}, the first release without the fault: name this "
+                "release, or say why not"
+            )
 
 
 def _first_fixed(name: str, lowest: Version, entry: Entry, table: Table) -> Version | None:
@@ -530,9 +540,12 @@ def _doubles(entry: Entry, active: Sequence[_Other]) -> Iterator[str]:
         and all(any(is_inside(table, each) for each in other.entry.affected) for table in entry.affected)
     }
     for name in wider.keys() - entry.overlaps.keys():
-        yield f"it holds only where {name} ({wider[name]}) does: join them, or say in `overlaps` what it tells besides"
+        yield (
+            f"the entry applies only where {name} ({wider[name]}) applies: merge them, or say in "
+            "`overlaps` what this entry adds"
+        )
     yield from (
-        f"its conditions do not lie inside {name}: drop it from `overlaps`"
+        f"the conditions do not lie within those of {name}: remove it from `overlaps`"
         for name in entry.overlaps
         if name not in wider
     )
@@ -559,7 +572,7 @@ def _still_bad(entry: Entry, before: Facts, after: Facts, active: Sequence[_Othe
         may_hold = (each for each, facts in zip(other.affected, needed) if facts <= stated)
         becomes = any(match_table(each, environment, traits, known).holds for each in may_hold)
         if becomes and other.id != entry.id and _verdict(other.affected, before, table) != "affected":
-            yield f"walks into {other.id} ({other.title})"
+            yield f"leads to {other.id} ({other.title})"
 
 
 def _other(entry: Entry) -> _Other:
@@ -593,7 +606,7 @@ def apply_remedy(remedy: RemedyEntry, facts: Facts) -> Facts:
 def _edge(specifier: str) -> str:
     version = edge(specifier)
     if version is None:
-        raise ValueError(f"{specifier!r} names no version that is itself allowed; write '<=X' instead of '<Y'")
+        raise ValueError(f"{specifier!r} names no version that it allows itself; write '<=X' instead of '<Y'")
     return version
 
 

@@ -163,9 +163,9 @@ def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
     index = _read_json(path, advice)
     for other in others:
         if not os.path.isfile(other):
-            raise DataError("reading the matrix file", other, "it is missing", advice)
+            raise DataError("reading the matrix file", other, "the file is missing", advice)
     if index.get("format") != FORMAT or not set(index) >= _INDEX_KEYS:
-        seen = f"its format is {index.get('format')!r}, or it is truncated"
+        seen = f"the format is {index.get('format')!r}, or the file is truncated"
         raise DataError("reading the matrix file", path, seen, advice)
     conditions, entries, patterns, ranking = (_file_reader(other, advice) for other in others[:-1])
     return _matrix(
@@ -276,7 +276,7 @@ def _read_json(path: str, advice: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError("reading the matrix file", path, str(error), advice) from None
     if not isinstance(content, dict):
-        raise DataError("reading the matrix file", path, "it contains no table", advice)
+        raise DataError("reading the matrix file", path, "the file contains no table", advice)
     return content
 
 

@@ -71,9 +71,9 @@ def entered(path: str, including: tuple[str, ...]) -> tuple[str, ...]:
     real = os.path.realpath(path)
     if len(including) >= limits.INCLUDES_DEPTH or real in including:
         seen = (
-            "its includes form a cycle"
+            "the includes form a cycle"
             if len(including) < limits.INCLUDES_DEPTH
-            else "its includes are nested too deeply"
+            else "the includes are nested too deeply"
         )
         raise InputError("reading requirements from", path, seen, "remove the cycle of -r lines")
     return (*including, real)

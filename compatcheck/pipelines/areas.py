@@ -59,7 +59,7 @@ def _packages(environment: Environment, given: Given, in_matrix: Collection[str]
     present = [name for name, version in versions.items() if version is not None]
     if not any(name in in_matrix for name in (*present, *ranges)):
         why = (
-            _("the matrix knows none of these packages")
+            _("the matrix has no entry about any of these packages")
             if present or ranges
             else environment.reasons.get("distributions", "")
         )
@@ -101,7 +101,7 @@ def _training(environment: Environment, given: Given) -> Area:
 def _model(environment: Environment, given: Given) -> Area:
     model = environment.section("model")
     if not any(model.get(key) for key in ("type", "architectures", "files")):
-        only_name = _("only its name is known: {name}").format(name=model.get("name"))
+        only_name = _("only the name of the model is known: {name}").format(name=model.get("name"))
         return Area("model", False, why=only_name if model.get("name") else _reason(environment, "model"))
     folder = environment.locations.get("model")
     return Area("model", True, (Source(folder.file),) if folder else _sources(environment, given, "model"))

@@ -74,9 +74,9 @@ def judge(file: str, options: Options, progress: Progress = nullcontext) -> Verd
 def _why_no_conversation(found: Survey) -> str:
     broken = found.faults.get("broken-line")
     if not found.records:
-        return "it is empty"
+        return "the file is empty"
     if broken:
-        return f"it contains no conversation; line {broken.rows[0]}: {broken.example}"
+        return f"the file contains no conversation; line {broken.rows[0]}: {broken.example}"
     return f"none of {found.records} records is a conversation"
 
 
@@ -151,7 +151,7 @@ def _unread(result: ProbeResult | None, model: str | None) -> str | None:
     if result is None:
         return _NO_MODEL if model is None else "no row of the file is a conversation with an answer to label"
     if "unreadable" in result.measured:
-        hint = "; --trust-remote-code allows it" if "own code" in result.why else ""
+        hint = "; --trust-remote-code allows this code to run" if "own code" in result.why else ""
         return result.why + hint
     return None if result.outcome in ("pass", "watch", "fail") else f"{result.outcome}: {result.why}"
 

@@ -27,12 +27,17 @@ def context(model: str | None, training: str | None) -> dict[str, Any]:
     if training is not None:
         asked = probe_context(with_paths(Environment({}), [training]))
         if "training" not in asked:
-            seen, advice = "it contains no training setting", "pass a training configuration or a launch script"
+            seen, advice = "the file contains no training setting", "pass a training configuration or a launch script"
             raise InputError("reading the training settings of", training, seen, advice)
     if model is not None:
         asked["config"], folder = model_config(model)
         if not asked["config"]:
-            raise InputError("reading the architecture of", model, "its config.json is empty", "pass the model's own")
+            raise InputError(
+                "reading the architecture of",
+                model,
+                "the config.json of the model is empty",
+                "pass the model's own config.json",
+            )
         asked.pop("model_folder", None)
         asked.update({"model_folder": folder} if folder else {})
     return asked

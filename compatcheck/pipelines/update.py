@@ -79,7 +79,9 @@ def _root(path: str | None, address: str, store: str) -> bytes | None:
     if path is None:
         shown = Repository(address, None).shown
         advice = f"pass the publisher's root.json with --root FILE or {ROOT_VARIABLE}"
-        raise InputError("updating the matrix from", shown, "nothing is trusted there yet", advice)
+        raise InputError(
+            "updating the matrix from", shown, "no root of trust is stored for this repository yet", advice
+        )
     try:
         with open_bytes(path) as stream:
             return stream.read(limits.ROOT_BYTES)

@@ -59,7 +59,7 @@ __all__ = [
 PROFILES = ("smoke", "quick", "deep")
 _JSON_ADVICE = 'pass JSON such as {"dtype": "float16"}'
 _KINDS = {"seed": int, "device": str, "dtype": str, "config": dict, "training": dict, "model_folder": str}
-_WORDS = {int: "whole number", str: "string", dict: "object"}
+_WORDS = {int: "a whole number", str: "a string", dict: "an object"}
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -142,10 +142,10 @@ def parse_request(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError("reading --request", f"{text:.80}", str(error), _JSON_ADVICE) from None
     if not isinstance(request, dict):
-        raise InputError("reading --request", f"{text:.80}", "it is not an object", _JSON_ADVICE)
+        raise InputError("reading --request", f"{text:.80}", "the value is not an object", _JSON_ADVICE)
     for key, kind in _KINDS.items():
         if not isinstance(request.get(key, kind()), kind):
-            raise InputError("reading --request", key, f"{request[key]!r:.80} is no {_WORDS[kind]}", _JSON_ADVICE)
+            raise InputError("reading --request", key, f"{request[key]!r:.80} is not {_WORDS[kind]}", _JSON_ADVICE)
     dtype = request.get("dtype", "float32")
     if dtype not in UNIT_ROUNDOFF:
         raise InputError(

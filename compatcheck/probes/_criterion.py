@@ -126,7 +126,7 @@ def judge_rows(rows: Sequence[Measured]) -> Tuple[Outcome, str]:
     """
     judged = [row for row in rows if "recorded" not in row and "by_design" not in row and not row.get("control")]
     if not judged:
-        return "skip", "nothing in it can be checked here"
+        return "skip", "nothing in this probe can be checked here"
     worst = max(judged, key=_severity)
     if _severity(worst)[0] == RANK["fail"]:
         alike = [row for row in judged if _severity(row)[:2] == _severity(worst)[:2]]
@@ -140,7 +140,7 @@ def judge_rows(rows: Sequence[Measured]) -> Tuple[Outcome, str]:
         return "watch", f"{_what(worst)}, as the setting {worst['policy']} permits ({where}; {cases})"
     passing = _passing(rows, worst)
     if not passing:
-        suspicion = "nothing passes there, so the hardware or the probe itself is suspect"
+        suspicion = "no implementation passes there, so the hardware or the probe itself is suspect"
         return "watch", f"{_what(worst)} ({where}; {suspicion}; {cases})"
     return "fail", f"{_what(worst)} ({where}; passing there: {', '.join(passing)}; {cases})"
 

@@ -106,7 +106,7 @@ def joint_result(
     rows = list(_ranks.outcome_rows(outcomes, stands_in))
     measured = {"rows": rows, "world": len(names)}
     if not rows:
-        return ProbeResult(name, "skip", "it returned no result", measured, seconds)
+        return ProbeResult(name, "skip", "the probe returned no result", measured, seconds)
     outcome, why = _units.unit(name).judge(measured)
     wrong = {row["rank"] for row in rows if "rank" in row and str(row["theta"]) == "inf"}
     if outcome == "fail" and wrong:

@@ -106,7 +106,10 @@ def judge(name: str, trace: Trace, rule: Callable[[Measured], tuple[Outcome, str
         try:
             outcome, why = rule(result["measured"])
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as odd:
-            outcome, why = "crash", f"its result has a different shape than this probe's ({type(odd).__name__})"
+            outcome, why = (
+                "crash",
+                f"the result has a different shape than the results of this probe ({type(odd).__name__})",
+            )
     elif missing := trace.last("missing"):
         outcome, why = "skip", str(missing["what"])
     elif unusable := trace.last("unusable"):

@@ -95,7 +95,7 @@ def _requirements_in(lists: Mapping[Source, Environment]) -> list[Mapping[str, A
 
 def _unchosen(kind: str, inputs: Sequence[Input]) -> str:
     files = listed([each.source.path for each in inputs if each.source.kind == kind])
-    return _("none of {files} is read; pass the one in use").format(files=files)
+    return _("none of {files} was read; pass the file that is in use").format(files=files)
 
 
 def _contradictions(lists: Sequence[Environment]) -> Iterator[Remark]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from compatcheck.files import limits
 
-OUT_OF_PROPORTION = "it is far too large"
-NOT_RUN = "it is computed by code, which is not run"
+OUT_OF_PROPORTION = "this is far too large"
+NOT_RUN = "the value is computed by code, which is not run"
 _ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -58,7 +58,7 @@ def combine(op: ast.operator, left: Any, right: Any) -> Any:
         result = compute(left, right)
         fits = isinstance(result, (int, float)) and abs(result) <= limits.NUMBER
     except (ArithmeticError, ValueError):
-        return Open("it cannot be computed")
+        return Open("the value cannot be computed")
     return result if fits else Open(OUT_OF_PROPORTION)
 
 

@@ -45,7 +45,7 @@ def identify(path: str) -> Source:
     if not os.path.lexists(path):
         raise InputError("reading", path, "there is no such file or folder", _meant(path))
     if name in _PICKLES:
-        seen = "it is a pickle, which can run anything when it is loaded"
+        seen = "this is a pickle, and loading a pickle can run any code"
         raise InputError("reading", path, seen, "pass the YAML, JSON or script that started the training")
     kind = requirements.identify(path)
     if kind is None and path.endswith((".txt", ".in")) and os.path.isfile(path):
@@ -104,7 +104,10 @@ def _folders(top: str) -> Iterator[tuple[str, list[str], dict[str, str]]]:
         seen += len(names) + len(folders)
         if seen > limits.FOLDER_ENTRIES:
             raise InputError(
-                _DOING, top, f"it contains over {limits.FOLDER_ENTRIES} files", "pass the files or a smaller folder"
+                _DOING,
+                top,
+                f"the folder contains over {limits.FOLDER_ENTRIES} files",
+                "pass the files or a smaller folder",
             )
         yield path, sorted(names), lists
 

@@ -29,7 +29,7 @@ def undecided(finding: Finding) -> str:
     missing = ", ".join(dict.fromkeys(finding.missing))
     if not missing:
         return _("reported, but not yet confirmed by anyone")
-    return _("unknown and decisive: {facts}").format(facts=missing)
+    return _("unknown facts that decide: {facts}").format(facts=missing)
 
 
 def probe_text(result: ProbeResult) -> str:

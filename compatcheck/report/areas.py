@@ -130,12 +130,15 @@ def all_clear(report: Report) -> str:
     counted = Counter(finding.status for finding in report.findings)
     enough = not report.areas or is_enough(report.areas)
     if counted["possible"]:
-        certain, little = _("{count} possible, none certain in {areas}"), _("{count} possible; too little to judge")
+        certain, little = (
+            _("in {areas}: {count} possible, none certain"),
+            _("{count} possible, but too few facts to judge"),
+        )
         words = certain if enough else little
     elif report.suppressed:
-        words = _("nothing new in {areas}, {aside} set aside")
+        words = _("nothing new in {areas}, {aside} suppressed")
     elif not enough:
-        words = _("too little to judge: nothing known in {areas}")
+        words = _("too few facts to judge: nothing known in {areas}")
     elif inputs and all(area.judged for area in inputs):
         words = _("judged, nothing known: {areas}")
     else:

@@ -41,7 +41,7 @@ def _read(path: str) -> dict[str, int]:
     for row in (row for report in _reports(path) for row in _rows(path, report)):
         mark, status = (row.get("fingerprint"), row.get("status")) if isinstance(row, Mapping) else (None, None)
         if not isinstance(mark, str) or not isinstance(status, str) or status not in _RANKS:
-            _refuse(path, "a finding in it has no fingerprint or no status", f"it may be older; {_WRITE}")
+            _refuse(path, "a finding in the file has no fingerprint or no status", f"the report may be older; {_WRITE}")
         ranks[mark] = min(_RANKS[status], ranks.get(mark, 2))
     return ranks
 
@@ -50,7 +50,7 @@ def _rows(path: str, report: object) -> list[object]:
     """The findings of one report, and those that it had set aside as known."""
     found, earlier = (report.get("findings"), report.get("suppressed", [])) if isinstance(report, Mapping) else (0, 0)
     if not isinstance(found, list) or not isinstance(earlier, list):
-        _refuse(path, "it is not a compatcheck report", _WRITE)
+        _refuse(path, "the file is not a compatcheck report", _WRITE)
     return [
         *found,
         *(row.get("finding") for row in earlier if isinstance(row, Mapping) and row.get("by") == "baseline"),
@@ -70,17 +70,17 @@ def _document(path: str) -> Mapping[str, object]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         cut = " and appears truncated" if text.strip() and error.pos >= len(text.rstrip()) - 1 else ""
-        seen = f"line {error.lineno}: it is not JSON{cut}" if text.strip() else "it is empty"
+        seen = f"line {error.lineno}: it is not JSON{cut}" if text.strip() else "the file is empty"
         _refuse(path, seen, _WRITE)
     except RecursionError:
-        _refuse(path, "it is nested too deeply", _WRITE)
+        _refuse(path, "the content is nested too deeply", _WRITE)
     except ValueError:
         _refuse(path, "a number with thousands of digits", _WRITE)
     version = value.get("schema_version") if isinstance(value, Mapping) else None
     if version is None or not value.keys() & {"findings", "projects"}:
-        _refuse(path, "it is not a compatcheck report", _WRITE)
+        _refuse(path, "the file is not a compatcheck report", _WRITE)
     if version != _SCHEMA_VERSION:
-        _refuse(path, f"its schema_version is {version!r}, and this compatcheck reads {_SCHEMA_VERSION}", _WRITE)
+        _refuse(path, f"the schema_version is {version!r}, and this compatcheck reads {_SCHEMA_VERSION}", _WRITE)
     shape: Mapping[str, Any] = value
     return shape
 

@@ -109,7 +109,7 @@ def _edit(
     except (TOMLKitError, InputError):
         expected, after = False, before
     if not expected or sorted([*kept, *added]) != sorted(each._replace(at=None) for each in after.ignores):
-        seen = "its table has a form that cannot be edited safely"
+        seen = "the table has a form that cannot be edited safely"
         raise InputError("editing", path, seen, "write [[tool.compatcheck.ignore]] with id, reason and until by hand")
     return Edited(path, result.replace("\n", "\r\n") if text != unix else result, len(same))
 

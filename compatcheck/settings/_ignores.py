@@ -62,7 +62,13 @@ def unused(report: Report, settings: Settings, ruled_out: Callable[[Collection[s
             seen = f"{each.id} is ignored there, and the matrix has no such entry"
             raise InputError("reading settings from", where, seen, "see compatcheck matrix list")
     remarks = [
-        Remark(f"the ignore of {each.id} is no longer needed here: compatcheck ignore {_removal(each)}", each.at)
+        Remark(
+            (
+                f"the ignore of {each.id} is no longer needed here; to remove it, run compatcheck ignore "
+                f"{_removal(each)}"
+            ),
+            each.at,
+        )
         for each in idle
         if settled[each.id] and (not each.paths or any(_within(file, each, settings) for file in read))
     ]

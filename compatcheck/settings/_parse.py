@@ -48,7 +48,9 @@ def _table(path: str, text: str) -> _Table | None:
         seen = _PLACE.sub("", str(error))
         raise InputError("reading TOML from", f"{path}:{line}", f"{seen[:1].lower()}{seen[1:]}", "correct it") from None
     except RecursionError:
-        raise InputError("reading TOML from", path, "it is nested too deeply", "pass a regular file") from None
+        raise InputError(
+            "reading TOML from", path, "the content is nested too deeply", "pass an ordinary file"
+        ) from None
     tool = document.get("tool")
     if not isinstance(tool, dict) or "compatcheck" not in tool:
         return None
@@ -72,14 +74,14 @@ def _settings(table: _Table) -> Settings:
     probe = table.value.get("probe")
     if probe is not None and not isinstance(probe, bool):
         _refuse(table, "probe", f"probe is {_shorten(probe)}", "use true or false")
-    assumed = _text_list(table, "assume", "facts, as gpu.compute_capability=9.0")
+    assumed = _text_list(table, "assume", "facts, such as gpu.compute_capability=9.0")
     if assumed:
         _require_facts(table, assumed)
     folder = os.path.dirname(table.path)
     return Settings(
         table.path,
         fail_on,
-        _text_list(table, "select", "ids, as CC-2024-0001"),
+        _text_list(table, "select", "ids, such as CC-2024-0001"),
         _ignores(table),
         os.path.join(folder, baseline) if baseline else None,
         assumed,
@@ -91,7 +93,7 @@ def _settings(table: _Table) -> Settings:
 
 def _required(table: _Table) -> tuple[AreaName, ...]:
     try:
-        return require_areas(_text_list(table, "require", "areas, as packages"))
+        return require_areas(_text_list(table, "require", "areas, such as packages"))
     except InputError as error:
         _refuse(table, "require", f"require holds {error.subject}: {error.seen}", error.advice)
 
@@ -130,21 +132,21 @@ def _ignore(value: object, at: Location) -> Ignore:
     name = value["id"] if _is_text(value.get("id")) else "an entry"
     for key in value:
         if key not in _IGNORE_KEYS:
-            refuse(f"the ignore of {name} has a key {key}", f"its keys are {', '.join(_IGNORE_KEYS)}")
+            refuse(f"the ignore of {name} has a key {key}", f"the valid keys are {', '.join(_IGNORE_KEYS)}")
     for key, what in (("id", "the entry's id"), ("reason", "a reason in a few words")):
         if not _is_text(value.get(key)):
             seen = f"is {_shorten(value[key])}" if key in value else "is missing"
-            refuse(f"in the ignore of {name} {key} {seen}", f"use {what}, such as {_EXAMPLE}")
+            refuse(f"in the ignore of {name}, {key} {seen}", f"use {what}, such as {_EXAMPLE}")
     paths = value.get("paths", [])
     if not isinstance(paths, list) or not all(map(_is_text, paths)):
         refuse(
-            f"in the ignore of {name} paths is {_shorten(paths)}", 'use a list of patterns, such as ["configs/*.yaml"]'
+            f"in the ignore of {name}, paths is {_shorten(paths)}", 'use a list of patterns, such as ["configs/*.yaml"]'
         )
     if "until" not in value:
-        refuse(f"the ignore of {name} has no until", f"add its last day, such as {_EXAMPLE}")
+        refuse(f"the ignore of {name} has no until", f"add the last day of the ignore, such as {_EXAMPLE}")
     until = day(value["until"])
     if until is None:
-        refuse(f"in the ignore of {name} until is {_shorten(value['until'])}", "use a date such as 2027-01-31")
+        refuse(f"in the ignore of {name}, until is {_shorten(value['until'])}", "use a date such as 2027-01-31")
     return Ignore(value["id"].upper(), " ".join(value["reason"].split()), until, tuple(paths), at)
 
 

@@ -45,13 +45,15 @@ FILTERED = _signature(
 )
 SENTINEL = _signature(
     "deepspeed-sentinel",
-    "loss 0.0 with a constant grad_norm of sqrt({n}): DeepSpeed puts -1 for the norm of each parameter group whose "
-    "gradients are not finite",
+    (
+        "loss 0.0 with a constant grad_norm of sqrt({n}): DeepSpeed uses -1 as the norm of each "
+        "parameter group whose gradients are not finite"
+    ),
     "loss-zero grad-norm-constant grad-norm-nan loss-nan",
 )
 ZERO_ALONE = _signature(
     "loss-zero",
-    "loss 0.0 without a logged gradient norm: NaN behind the Trainer's filter, or no label that counts",
+    ("loss 0.0 without a logged gradient norm: either the Trainer's filter hides NaN, or no label counts"),
     "loss-zero loss-nan",
 )
 ZERO_WITH_GRADIENT = _signature(
@@ -61,7 +63,7 @@ ZERO_WITH_GRADIENT = _signature(
 )
 ROUNDED = _signature(
     "loss-rounds-to-zero",
-    "the loss fell until it is printed as 0.0: the model has memorised the data",
+    "the loss fell so far that it is printed as 0.0: the model has memorised the data",
     "",
     benign=True,
 )
@@ -69,13 +71,13 @@ NOT_FINITE = _signature("loss-nan", "the loss is not finite", "loss-nan")
 NOT_FINITE_BOTH = _signature("loss-nan", "the loss and grad_norm are not finite", "loss-nan grad-norm-nan")
 SOMETIMES_NOT_FINITE = _signature(
     "loss-nan-sometimes", "the loss is not finite at {count} of {readings} steps", "loss-nan"
-)._replace(details=(marked("single steps: a batch that overflows in fp16, or one in which no label counts"),))
+)._replace(details=(marked("single steps: either a batch overflows in fp16, or no label counts in it"),))
 GRADIENT_LARGE = _signature(
-    "grad-norm-large", "grad_norm reaches {norm}: gradients of that size train nothing", "grad-norm-large"
+    "grad-norm-large", "grad_norm reaches {norm}: with gradients of this size nothing is learned", "grad-norm-large"
 )
 GRADIENT = _signature(
     "grad-norm-nan", "grad_norm is not finite at every step while the loss stays finite", "grad-norm-nan"
-)._replace(details=(marked("in fp16, a loss scaler may just be skipping steps; check whether the loss still falls"),))
+)._replace(details=(marked("in fp16, the loss scaler may only be skipping steps; check whether the loss still falls"),))
 SKIPS = _signature(
     "loss-scaler-skips",
     "grad_norm is not finite at single steps while the loss continues: typical of an fp16 loss scaler that skips steps",
@@ -86,11 +88,11 @@ GRADIENT_ZERO = _signature("grad-norm-zero", "grad_norm is exactly 0.0 while the
                            "grad-norm-zero")  # fmt: skip
 OVERFLOWS = _signature(
     "overflow-at-every-step",
-    "every step is skipped because gradients overflow, however small the loss scale",
+    "every step is skipped because gradients overflow at every loss scale",
     "grad-norm-nan loss-nan",
 )
-EVALUATION = _signature("eval-loss-nan", "eval_loss is not finite while the training loss is", "eval-loss-nan")
-DIVERGED = _signature("divergence", "the loss rose and stayed far above its lowest", "loss-diverges")
+EVALUATION = _signature("eval-loss-nan", "eval_loss is not finite, but the training loss is finite", "eval-loss-nan")
+DIVERGED = _signature("divergence", "the loss rose and stayed far above its lowest value", "loss-diverges")
 CONSTANT = _signature("loss-constant", "the loss is the same number at every step", "loss-constant")
 GROWTH = _signature("memory-growth", "memory grows with every reading and does not settle", "memory-growth")
 
@@ -231,7 +233,9 @@ def _notes(reader: RunReader, signature: Signature) -> Iterator[Signature]:
     if signature.name != GROWTH.name and grows(reader.series["memory_mib"].finite()) is not None:
         yield GROWTH
     if reader.skipped and signature.name != OVERFLOWS.name:
-        words = _("{count} steps were skipped for overflow; in fp16 the first few of a run find the loss scale")
+        words = _(
+            "{count} steps were skipped for overflow; in fp16 the first few skipped steps of a run find the loss scale"
+        )
         yield Signature("overflow-skips", words.format(count=reader.skipped), benign=True)
 
 

@@ -43,7 +43,7 @@ def batches(path: str, chunk: int = CHUNK, notes: list[str] | None = None) -> It
         if not os.path.lexists(path):
             raise InputError(_DOING, path, "there is no such file", "pass the path of a log")
         if os.path.isdir(path):
-            raise InputError(_DOING, path, "it is a folder", "pass the log in it")
+            raise InputError(_DOING, path, "this is a folder", "pass a log file in this folder")
         with open(path, "rb") as stream:
             yield from _decode(stream, path, chunk, notes)
     except OSError as error:
@@ -79,7 +79,9 @@ def _decode(stream: IO[bytes], source: str, chunk: int, notes: list[str] | None)
         parts = _transcoded(_chain(start[2:], parts), encoding)
         start = b""
     elif b"\0" in start[:4096]:
-        raise InputError(_DOING, source, "it is not text", "pass a log, trainer_state.json or TensorBoard event file")
+        raise InputError(
+            _DOING, source, "the file is not text", "pass a log, trainer_state.json or TensorBoard event file"
+        )
     yield from _lines(_chain(start.removeprefix(codecs.BOM_UTF8), parts), source)
 
 
@@ -111,7 +113,7 @@ def _unzipped(parts: Iterator[bytes], source: str, notes: list[str] | None) -> I
             if content:
                 yield content
     if notes is not None and not (whole and inflater.eof):
-        notes.append(f"{source} is cut short or damaged; what could be unpacked was read")
+        notes.append(f"{source} is truncated or damaged; only the part that could be unpacked was read")
 
 
 def _transcoded(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
@@ -137,7 +139,7 @@ def _lines(parts: Iterator[bytes], source: str) -> Iterator[Batch]:
             rest, given = rest[cut:], given + cut
             if given > limits.LONGEST_LOG_LINE_BYTES:
                 seen = f"line {number} is longer than {limits.LONGEST_LOG_LINE_BYTES >> 20} MiB"
-                raise InputError(_DOING, source, seen, "pass a log with line ends")
+                raise InputError(_DOING, source, seen, "pass a log with line breaks")
     if rest:
         yield Batch(number, _decoded(rest))
 

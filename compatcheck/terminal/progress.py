@@ -153,7 +153,7 @@ def resolving_progress(seconds: float) -> Iterator[Callable[[], None]]:
                 nonlocal count
                 count += 1
                 done = bar.tasks[0].elapsed or 0.0
-                told = f"set {count}, {max(seconds - done, 0):.0f} s left at most"
+                told = f"version set {count}, at most {max(seconds - done, 0):.0f} s left"
                 bar.update(task, description=told, completed=done)
 
             yield show

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from compatcheck.results.findings import Report
 
 _WHY = {
-    "no edit": marked("no remedy is an edit of these files"),
-    "unsafe": marked("its remedy may change results, memory or cost; allow it with --unsafe-fixes"),
-    "did not help": marked("no edit clears it without a new finding"),
+    "no edit": marked("no remedy consists of an edit to these files"),
+    "unsafe": marked("the remedy may change results, memory or cost; allow it with --unsafe-fixes"),
+    "did not help": marked("no edit fixes the finding without causing a new one"),
 }
 
 

@@ -28,7 +28,7 @@ def write(text: str, output: str | None) -> None:
         storage.write(output, text)
         return
     if sys.stdout is None:
-        raise InputError("writing", "standard output", "it is closed", "use -o")
+        raise InputError("writing", "standard output", "the stream is closed", "use -o")
     try:
         click.echo(text, sys.stdout, nl=False, color=True)  # the text is made for what shows it
         sys.stdout.flush()

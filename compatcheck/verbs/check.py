@@ -135,7 +135,10 @@ def command(
         """None for an interpreter in the folder that is judged, unless that is asked for: it may be a stranger's."""
         folders = [subject.folder for subject in subjects if subject.folder]
         if not is_asked_to_probe and not may_start(target, folders, os.environ):
-            said = _("probes did not run: {prefix} is in this folder; --probe starts its interpreter, --trust always")
+            said = _(
+                "probes did not run: {prefix} is in this folder; pass --probe to start its interpreter "
+                "once, or --trust to always allow it"
+            )
             say(said.format(prefix=target.prefix))
             return None
         return Probing(target, device, fresh, budget, progress)

@@ -138,4 +138,4 @@ def _exit_status(report: ClusterReport, fail_on: str) -> tuple[int, str]:
     told = ", ".join(f"{number} {what}" for what, number in reasons.items() if number)
     if told:
         return exit_status.FINDINGS, told
-    return (exit_status.INTERRUPTED, "cut short") if report.cut_short else (exit_status.CLEAN, "no fault found")
+    return (exit_status.INTERRUPTED, "ended early") if report.cut_short else (exit_status.CLEAN, "no fault found")

@@ -22,13 +22,13 @@ EXAMPLES = (
 @_help.verb()
 @click.argument("entry", metavar="ID")
 @_help.option("--reason", metavar="TEXT", help="Why the finding is harmless here, or what the fix is waiting for.")
-@_help.option("--until", metavar="YYYY-MM-DD", help="Ignore it until the end of this day.")
+@_help.option("--until", metavar="YYYY-MM-DD", help="Ignore the entry until the end of this day.")
 @_help.option(
     "--path",
     "paths",
     multiple=True,
     metavar="GLOB",
-    help="Ignore it only in these files, relative to pyproject.toml; repeatable.",
+    help="Ignore the entry only in these files, relative to pyproject.toml; repeatable.",
 )
 @_help.option("--remove", is_flag=True, help="Remove the ignore.")
 def command(entry: str, reason: str | None, until: str | None, paths: tuple[str, ...], remove: bool) -> None:
@@ -83,7 +83,9 @@ def _parse_reason_and_day(entry: str, reason: str | None, until: str | None) -> 
     example = f"such as --reason 'batch size is 1' --until {today + timedelta(days=90)}"
     why = " ".join((reason or "").split())
     if not why:
-        raise InputError("ignoring", entry, "no reason is given", f"add why it is harmless here, {example}")
+        raise InputError(
+            "ignoring", entry, "no reason is given", f"add a reason why the finding is harmless here, {example}"
+        )
     if until is None:
         raise InputError("ignoring", entry, "no date is given", f"add the last day, {example}")
     last = settings.day(until)

@@ -57,9 +57,13 @@ _FILES = (".txt", ".in", ".toml", ".lock", ".cfg", ".yaml", ".yml", ".json", ".s
     "--platform",
     rare=True,
     metavar="NAME",
-    help="Pin for this platform, in uv's spelling, such as aarch64-manylinux_2_28.",
+    help="Pin for this platform, in uv's notation, such as aarch64-manylinux_2_28.",
 )
-@_help.option("--torch-backend", metavar="NAME", help="Build of torch: cpu, cu126, or index to use your own indexes.")
+@_help.option(
+    "--torch-backend",
+    metavar="NAME",
+    help="Build of torch, such as cpu or cu126. With `index`, your own package indexes decide.",
+)
 @_options.assume
 @_help.option(
     "--format",
@@ -97,7 +101,7 @@ _FILES = (".txt", ".in", ".toml", ".lock", ".cfg", ".yaml", ".yml", ".json", ".s
     "--build",
     rare=True,
     is_flag=True,
-    help="Build local projects, which runs their code, if their dependencies cannot be read otherwise.",
+    help="Build local projects if their dependencies cannot be read otherwise. Building runs their code.",
 )
 @_options.project
 @_options.quiet
@@ -144,7 +148,7 @@ def command(**options: Any) -> NoReturn:
     previous = before.get(output) if output else None
     text = pin.written(planned, format_name, previous, options["generate_hashes"], _command(output))
     if options["verify"] and not planned.moves:
-        planned = pin.noted(planned, _("nothing moved, so there is nothing to verify and nothing was built"))
+        planned = pin.noted(planned, _("no version changed, so nothing was built or verified"))
     elif options["verify"]:
         with stage("verifying"):
             planned = _prove(planned, subject.installed)
@@ -212,7 +216,7 @@ def _format(output: str | None, options: Mapping[str, Any]) -> str:
     plain = chosen in ("requirements", "constraints")
     kinds = (".txt", ".in") if plain else (".toml",)
     if output and os.path.isfile(output) and os.path.getsize(output) and not name.endswith(kinds):
-        seen = f"it exists, but is not a {' or '.join(kinds)} file"
+        seen = f"the file exists, but is not a {' or '.join(kinds)} file"
         raise InputError(f"writing {chosen} over", output, seen, "choose another file with -o, or another --format")
     return chosen
 
@@ -263,7 +267,7 @@ def _deliver(text: str, before: Mapping[str, str | None], output: str | None, op
         return bool(options["only_check"]) and not is_current
     for path, content in before.items():
         if _content(path) != content:
-            raise InputError("pinning", path, "it changed in the meantime", "check the change and run this again")
+            raise InputError("pinning", path, "the file changed in the meantime", "check the change and run this again")
     write(text, output)
     return False
 

@@ -31,7 +31,9 @@ EXAMPLES = (
 
 @_help.verb()
 @click.argument("names", nargs=-1, metavar="[PROBE]...")
-@_help.option("--list", "listed", is_flag=True, help="List all probes, or those that would run, without running them.")
+@_help.option(
+    "--list", "listed", is_flag=True, help="List all probes, or the probes that would run, without running any."
+)
 @_profile("smoke", "Run probes that take a few seconds in total.")
 @_profile("quick", "Run probes that take at most a minute in total (default).")
 @_profile("deep", "Run all probes, including those that compile or train on several processes.")

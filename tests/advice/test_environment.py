@@ -66,7 +66,7 @@ def test_an_error_inside_leaves_nothing_behind(cache: Path) -> None:
     "requirements, place, error, told",
     [
         (["alpha", "beta>=2"], HERE, Unsolvable, "alpha depend on beta<2"),
-        (["beta"], Place("3.99"), InputError, r"looking for Python 3\.99: no working one was found"),
+        (["beta"], Place("3.99"), InputError, r"looking for Python 3\.99: no working Python was found"),
         (["beta"], HERE._replace(platform="windows"), InputError, "windows: this machine is"),
         (["gamma"], HERE._replace(offline=True), Unsolvable, "gamma was not found"),
     ],
@@ -142,7 +142,7 @@ def test_a_disk_that_fills_meanwhile_is_named(small_disk: Path, monkeypatch: pyt
     monkeypatch.setenv("UV_CACHE_DIR", str(small_disk))
     monkeypatch.setattr(_room, "needed_bytes", lambda *pylock, **options: 0)
     write_wheel(small_disk.parent / "links", "large", "1.0", code="x = 1\n" * 200_000)
-    with pytest.raises(InputError, match="its disk is full; free some space") as caught, build(["large"], HERE):
+    with pytest.raises(InputError, match="the disk is full; free some space") as caught, build(["large"], HERE):
         raise AssertionError("it was built")
     assert "\n" not in str(caught.value) and not left_in(small_disk)
 

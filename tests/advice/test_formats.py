@@ -45,7 +45,7 @@ peft[dev]==0.14.0 ; python_version >= '3.8'  # adapters
 colorama==0.4.6 ; sys_platform == 'win32'
 own @ git+https://host/own.git@main
 
-# compatcheck: what the above brings along
+# compatcheck: dependencies of the packages above
 numpy==1.26.4  # via torch, torchvision
 torchvision==0.20.1  # via the requirements  # compatcheck: with CC-2024-0001, CC-2024-0002, was 0.20.0
 """
@@ -127,7 +127,7 @@ def test_what_is_added_below_the_brought_ones_is_asked_for(tmp_path: Path) -> No
     assert [line.asked for line in of.lines][-1] == "datasets"
     solution = SOLUTION._replace(versions={**SOLUTION.versions, "datasets": "3.0"})
     once = rendered("requirements", of, solution=solution)
-    assert once.index("datasets") < once.index("what the above brings along")
+    assert once.index("datasets") < once.index("dependencies of the packages above")
     assert rendered("requirements", read(tmp_path, once), solution=solution) == once
 
 
@@ -377,7 +377,7 @@ def test_a_line_for_elsewhere_stays_though_the_name_is_brought_along_here(tmp_pa
     line = "colorama==0.4.6 ; sys_platform == 'win32'  # via click"
     solution = Solution({"colorama": "0.4.5"}, {"colorama": ("tqdm",)})
     once = rendered("requirements", read(tmp_path, line + "\n"), solution=solution)
-    assert once == f"{line}\n\n# compatcheck: what the above brings along\ncolorama==0.4.5  # via tqdm\n"
+    assert once == f"{line}\n\n# compatcheck: dependencies of the packages above\ncolorama==0.4.5  # via tqdm\n"
     assert rendered("requirements", read(tmp_path, once), solution=solution) == once
 
 
@@ -487,10 +487,10 @@ def test_the_secrets_of_other_tables_stay_in_their_file(tmp_path: Path) -> None:
         "tool.upload.password is left out, as it may be a secret",
         "tool.other.0.api-key is left out, as it may be a secret",
         "tool.uv.index.0.url: its credentials are omitted, keep them in a .netrc file or a keyring",
-        "project.optional-dependencies.docs is neither resolved nor judged",
+        "project.optional-dependencies.docs is neither resolved nor checked for known faults",
     )
     same = rendered("pyproject", of, solution=solution, previous=PRIVATE)
     assert same == PRIVATE.replace('"torch"', '"torch==2.5.1"')
     assert formats.left_out("pyproject", of, PRIVATE, same) == (
-        "project.optional-dependencies.docs is neither resolved nor judged",
+        "project.optional-dependencies.docs is neither resolved nor checked for known faults",
     )

@@ -235,7 +235,9 @@ def test_an_index_that_does_not_answer_is_named_without_its_credentials(monkeypa
 def test_an_empty_cache_is_no_contradiction() -> None:
     Path("uv.toml").write_text(SETTINGS.format(""), encoding="utf-8")
     cold = HERE._replace(offline=True)
-    with pytest.raises(resolver.IndexDown, match=r"uv's cache: nothing of .*einops.* is in it; run it once") as caught:
+    with pytest.raises(
+        resolver.IndexDown, match=r"uv's cache: the cache contains no file of .*einops.*; run this once"
+    ) as caught:
         resolver.resolve(wanted("einops", "numpy"), Demands(), cold)
     assert caught.value.exit_status == 2
     with pytest.raises(Unsolvable, match="without --offline with access to the index"):

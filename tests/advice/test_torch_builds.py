@@ -135,7 +135,7 @@ def test_what_is_proposed_the_matrix_calls_clean(driver: str, capability: str) -
 
 def test_a_refused_build_is_told_in_one_line() -> None:
     assert torch_builds.refusals(machine("535.104.05", "12.0"), {"torch": "2.9.1"}, TABLE) == {
-        "cu126": "compiled for no GPU of compute capability 12.0",
+        "cu126": "not compiled for GPUs of compute capability 12.0",
         "cu130": "needs driver 580.65.06 or newer, this machine has 535.104.05",
     }
 

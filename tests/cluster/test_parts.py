@@ -84,7 +84,7 @@ def test_the_rank_that_others_wait_for_is_named() -> None:
     assert _watch.stuck(pulses, 9.0, 10.0) is None
     found = _watch.stuck(pulses, 11.0, 10.0)
     assert found is not None
-    assert (found.ranks, found.what) == ((1,), "did not reach step 5 within 11 s: it is at step 4")
+    assert (found.ranks, found.what) == ((1,), "did not reach step 5 within 11 s: the rank is at step 4")
 
 
 def test_a_rank_that_computes_is_slow_before_it_is_hung() -> None:
@@ -99,7 +99,7 @@ def test_an_operation_that_moves_bytes_is_slow_before_it_is_hung() -> None:
     assert _watch.stuck(moving, 11.0, 10.0) is None
     found = _watch.stuck([each._replace(moved=100) for each in moving], 11.0, 10.0)
     assert found is not None
-    assert (found.ranks, found.what.startswith("all entered step 5, but none finished")) == ((0, 1), True)
+    assert (found.ranks, found.what.startswith("all ranks entered step 5, but none finished")) == ((0, 1), True)
 
 
 def test_of_those_that_arrived_the_one_that_is_elsewhere_is_named() -> None:
@@ -107,11 +107,11 @@ def test_of_those_that_arrived_the_one_that_is_elsewhere_is_named() -> None:
     for some in (pulses, pulses[:2]):
         found = _watch.stuck(some, 11.0, 10.0)
         assert found is not None
-        assert (found.ranks, "it is in nap, line 7 of site.py" in found.what) == ((1,), True)
+        assert (found.ranks, "the rank is in nap, line 7 of site.py" in found.what) == ((1,), True)
     stopped = [pulse(0, frame=IN_ALL_REDUCE), pulse(1, frame=IN_ALL_REDUCE, state="T")]
     found = _watch.stuck(stopped, 11.0, 10.0)
     assert found is not None
-    assert (found.ranks, found.what.endswith("its process is stopped")) == ((1,), True)
+    assert (found.ranks, found.what.endswith("the process is stopped")) == ((1,), True)
 
 
 def introduce(

@@ -192,4 +192,7 @@ def test_a_small_file_is_its_own_sample() -> None:
 def test_several_shapes_in_one_file_are_told() -> None:
     found = survey([Record(1, chat()), Record(2, chat()), Record(3, {"instruction": "q", "output": "a"})], 9)
     assert found.shape == "messages" and found.rows == 3
-    assert next(_row_checks.judge(found, False)).seen == "the rows have several shapes: 2 of messages, 1 of alpaca"
+    assert (
+        next(_row_checks.judge(found, False)).seen
+        == "the rows use several conversation formats: 2 of messages, 1 of alpaca"
+    )

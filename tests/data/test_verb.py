@@ -32,7 +32,7 @@ def test_without_a_model_the_rows_are_judged_and_the_rest_is_not_known(write: Wr
 
 
 @pytest.mark.parametrize(
-    ("content", "seen"), [("", "it is empty"), ("{'a': 1}\n", "line 1"), ('{"a": 1}\n', "none of 1 records")]
+    ("content", "seen"), [("", "the file is empty"), ("{'a': 1}\n", "line 1"), ('{"a": 1}\n', "none of 1 records")]
 )
 def test_a_file_with_no_conversation_exits_with_3_and_one_line(tmp_path: Path, content: str, seen: str) -> None:
     (tmp_path / "file.jsonl").write_text(content, encoding="utf-8")
@@ -58,8 +58,8 @@ def test_a_problem_is_told_with_rows_entry_pieces_and_fix(write: Write, make_mod
     file = write(chat(), chat(question="word " * 60), chat("Hello?"))
     done = run(file, "--model", make_model(), "--training", training_file(tmp_path, max_length=40), cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    assert "label-cut-off: 1 of 3 sampled rows have no label left when cut to 40 tokens" in done.stdout
-    assert "CC-2024-0005" in done.stdout and "row 2, learned in brackets:" in done.stdout
+    assert "label-cut-off: 1 of 3 sampled rows have no label left after the cut to 40 tokens" in done.stdout
+    assert "CC-2024-0005" in done.stdout and "row 2, trained tokens in brackets:" in done.stdout
     assert "(the rest is cut off:)" in " ".join(done.stdout.split()) and "1 problem, 0 notes" in done.stdout
 
 
@@ -97,10 +97,10 @@ def test_plain_text_needs_no_tokenizer_and_is_no_failure(write: Write, tmp_path:
 
 def test_a_folder_and_an_object_over_several_lines_are_told_as_what_they_are(tmp_path: Path) -> None:
     done = run(".", cwd=tmp_path)
-    assert done.returncode == 2 and "it is a folder; pass one file of it" in done.stderr
+    assert done.returncode == 2 and "this is a folder; pass one file of it" in done.stderr
     (tmp_path / "one.json").write_text(json.dumps(chat(), indent=2), encoding="utf-8")
     done = run("one.json", cwd=tmp_path)
-    assert done.returncode == 3 and "the object does not end on its line" in done.stderr
+    assert done.returncode == 3 and "the object does not end on the line where it starts" in done.stderr
 
 
 @needs_stack

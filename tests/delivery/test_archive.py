@@ -40,15 +40,15 @@ def test_what_is_unpacked_is_what_was_packed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "members, said",
     [
-        ([("../../outside", FILE)], "is not a plain file inside it"),
-        ([("tables/../../outside", FILE)], "is not a plain file inside it"),
-        ([("/outside", FILE)], "is not a plain file inside it"),
-        ([("..\\outside", FILE)], "is not a plain file inside it"),
-        ([("c:outside", FILE)], "is not a plain file inside it"),
-        ([("outside\n", FILE)], "is not a plain file inside it"),
-        ([("link", stat.S_IFLNK | 0o777)], "is not a plain file inside it"),
-        ([("pipe", stat.S_IFIFO | 0o644)], "is not a plain file inside it"),
-        ([("folder/", stat.S_IFDIR | 0o755)], "is not a plain file inside it"),
+        ([("../../outside", FILE)], "is not a plain file inside the archive"),
+        ([("tables/../../outside", FILE)], "is not a plain file inside the archive"),
+        ([("/outside", FILE)], "is not a plain file inside the archive"),
+        ([("..\\outside", FILE)], "is not a plain file inside the archive"),
+        ([("c:outside", FILE)], "is not a plain file inside the archive"),
+        ([("outside\n", FILE)], "is not a plain file inside the archive"),
+        ([("link", stat.S_IFLNK | 0o777)], "is not a plain file inside the archive"),
+        ([("pipe", stat.S_IFIFO | 0o644)], "is not a plain file inside the archive"),
+        ([("folder/", stat.S_IFDIR | 0o755)], "is not a plain file inside the archive"),
         ([("tables/good.json/x", FILE)], "overwrites another"),
         ([(f"n{n}", FILE) for n in range(2001)], "more than 2000 files"),
     ],
@@ -102,7 +102,7 @@ def changed(name: str, old: bytes, new: bytes) -> Damage:
 @pytest.mark.parametrize(
     "damage, status, said",
     [
-        (lambda folder, _: (folder / "Outside").write_text("x"), 5, "is not a plain file inside it"),
+        (lambda folder, _: (folder / "Outside").write_text("x"), 5, "is not a plain file inside the archive"),
         (without("index.json"), 5, "index.json"),
         (without("entries.jsonl"), 5, "entries.jsonl"),
         (without("about.json"), 5, "about.json"),

@@ -48,7 +48,7 @@ def index_of_another_form(_: Path, folder: Path) -> None:
         (lambda data, folder: (data / "current.json").write_text('{"format'), "current.json"),
         (lambda data, folder: (data / "current.json").write_text("[]"), "current.json"),
         (in_pointer(folder="gone"), "gone"),
-        (index_of_another_form, f"its format is {loading.FORMAT + 1}"),
+        (index_of_another_form, f"the format is {loading.FORMAT + 1}"),
     ],
 )
 def test_a_broken_one_is_told_and_the_bundled_one_stands_in(

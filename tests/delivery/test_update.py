@@ -131,7 +131,7 @@ def test_another_form_needs_another_compatcheck(
 ) -> None:
     monkeypatch.setattr("compatcheck.matrix.ARCHIVE", "matrix-0.zip")
     done = client.update()
-    assert done.status == 2 and "it has no matrix-0.zip" in done.text and "upgrade compatcheck" in done.text
+    assert done.status == 2 and "the repository has no matrix-0.zip" in done.text and "upgrade compatcheck" in done.text
 
 
 def test_two_updates_do_not_meet(client: Client, data: Path) -> None:

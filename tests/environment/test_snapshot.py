@@ -74,9 +74,9 @@ def test_what_is_dumped_is_loaded_again(environment: Environment) -> None:
 @pytest.mark.parametrize(
     ("document", "seen"),
     [
-        ({}, "it has no schema_version; this compatcheck reads version 1"),
-        ({"schema_version": 2}, "its schema_version is 2; this compatcheck reads version 1"),
-        ({"schema_version": True}, "its schema_version is True"),
+        ({}, "the file has no schema_version; this compatcheck reads version 1"),
+        ({"schema_version": 2}, "the schema_version is 2; this compatcheck reads version 1"),
+        ({"schema_version": True}, "the schema_version is True"),
         ({"schema_version": 1, "python": 3.1}, "python: .*string, not 3.1"),
         ({"schema_version": 1, "distributions": {"torch": 2.5}}, "distributions.torch: .*string, not 2.5"),
         ({"schema_version": 1, "distributions": ["torch"]}, "distributions: .*dictionary"),
@@ -84,7 +84,7 @@ def test_what_is_dumped_is_loaded_again(environment: Environment) -> None:
         ({"schema_version": 1, "training": {"deepspeed": {"overlap_comm": "yes"}}}, "training.deepspeed.overlap_comm"),
         ({"schema_version": 1, "locations": {"a": 1}}, "locations.a"),
         ({"schema_version": 1, "report": {"newest": ["torch"]}}, "report.newest: .*dictionary"),
-        ([], "it contains a list"),
+        ([], "the file contains a list"),
         ('{"schema_version": 1,\n "python": }', "line 2, column 12"),
         ("", "line 1, column 1"),
     ],

@@ -118,7 +118,7 @@ def test_a_fact_that_is_not_declared_is_refused(path: str) -> None:
 
 @pytest.mark.parametrize("path", COMPUTED)
 def test_what_is_computed_is_not_stated(path: str) -> None:
-    with pytest.raises(InputError, match=f"{path}: it is computed from other facts; supply those facts"):
+    with pytest.raises(InputError, match=f"{path}: this fact is computed from other facts; supply those facts"):
         assume(Environment(), f"{path}=transformers")
 
 

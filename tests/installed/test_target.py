@@ -263,8 +263,8 @@ def test_conda_s_base_counts_after_the_venv_of_the_project(
 @pytest.mark.parametrize(
     ("settings", "seen"),
     [
-        (None, "it has no pyvenv.cfg, so it is not a venv"),
-        ("home = /x/bin\n", "its pyvenv.cfg has no Python version"),
+        (None, "the folder has no pyvenv.cfg, so it is not a venv"),
+        ("home = /x/bin\n", "pyvenv.cfg has no Python version"),
     ],
 )
 def test_nothing_is_started_in_a_venv_that_nobody_named(

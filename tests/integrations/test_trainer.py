@@ -87,7 +87,7 @@ def test_an_injected_nan_is_named_at_its_step_and_ends_the_run(tmp_path: Path, c
     assert signatures(guard)[0] == ("loss-nan", 5) and trainer.state.global_step == 5
     told = capsys.readouterr().err
     assert "compatcheck: step 5: loss-nan" in told
-    assert told.splitlines()[-1] == "compatcheck: the training ends after this step, for loss-nan"
+    assert told.splitlines()[-1] == "compatcheck: the training ends after this step because of loss-nan"
 
 
 def test_a_guard_that_warns_tells_each_signature_once_and_lets_the_run_go_on(tmp_path: Path, capsys: Any) -> None:
@@ -138,7 +138,7 @@ def test_a_damaged_matrix_is_told_in_a_line_and_the_watch_goes_on(
     assert "the guard could not judge this environment" in told[0]
     assert told[1:] == [
         "compatcheck: step 5: loss-nan: the model returned a loss that is not a number",
-        "compatcheck: the training ends after this step, for loss-nan",
+        "compatcheck: the training ends after this step because of loss-nan",
     ]
     assert trainer.state.global_step == 5
 

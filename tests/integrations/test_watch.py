@@ -171,4 +171,4 @@ def test_nan_norms_under_zero_2_with_overlap_name_the_deepspeed_entry() -> None:
 def test_what_no_entry_explains_is_said_so() -> None:
     alarm = Alarm("memory-growth", 40, "12 KiB more", ("memory-growth",), {}, True)
     diagnosis = explain(Environment({"distributions": {"torch": "2.9.0"}}), matrix.load(), alarm)
-    assert "no entry of the matrix explains it" in render_alarm(alarm, diagnosis)[-1]
+    assert "no matrix entry explains this alarm" in render_alarm(alarm, diagnosis)[-1]

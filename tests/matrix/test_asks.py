@@ -47,7 +47,7 @@ def test_keyword_that_is_gone_is_found_at_its_line_with_new_name_and_pin(tmp_pat
     assert str(found.location) == f"{tmp_path / 'train.py'}:9"
     assert "SFTTrainer(tokenizer=...) fails: trl 0.24.0 does not take tokenizer." in found.summary
     assert "0.15.2" in found.summary
-    assert "Its new name is processing_class." in found.summary
+    assert "The new name is processing_class." in found.summary
     assert found.packages == ("trl",)
     code, pins = found.remedies[:2]
     assert code.code == "SFTTrainer(..., processing_class=...)"

@@ -90,7 +90,7 @@ def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None
         ),
         (">=2.5.0,<2.5.1", ">=2.5.1,<2.5.0", "no example is affected by table 1"),
         ('">=2.5.1"', '">=2.5.0"', "remedy 1: does not clear"),
-        ('">=2.5.1"', '"<2.5.0"', "names no version that is itself allowed"),
+        ('">=2.5.1"', '"<2.5.0"', "names no version that it allows itself"),
         ('supports = ["affected"]', 'supports = ["remedies.2"]', "'remedies.2', which the entry does not have"),
         ('supports = ["affected"]', 'supports = ["summary"]', "no evidence supports the affected range"),
         ('"reported"', '"corroborated"', "needs evidence of two kinds"),
@@ -98,7 +98,7 @@ def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None
         ('"reported"', '"upstream-fixed"', "needs evidence of an upstream fix"),
         ("[[evidence]]", '[probe]\nname = "nonsense"\n[[evidence]]', "there is no probe 'nonsense'"),
         ('id = "CC-2026-9999"', 'id = "CC-2026-9998"', "the file is named"),
-        ("distributions.torch", "distributions.peft", "it lies in torch/"),
+        ("distributions.torch", "distributions.peft", "the file is in torch/"),
         ("undetermined = [", "affected = [", "example 2 is undetermined, not affected"),
         ("[[examples]]", '[[examples]]\nexpect = "unaffected"', "example 1 is affected, not unaffected"),
         ("published", 'symptoms = ["nan-loss"]\npublished', "the symptom 'nan-loss' is called 'loss-nan'"),
@@ -116,7 +116,7 @@ def test_a_record_is_evidence_only_where_it_saw_the_fault(tmp_path: Path, known:
     record = tmp_path / "records" / "a.json"
     record.parent.mkdir()
     for content, fault in (
-        ('{"verdict": "not reproduced"}', "says 'not reproduced', which is no evidence"),
+        ('{"verdict": "not reproduced"}', "says 'not reproduced', which is not evidence"),
         ("[]", "says 'no record'"),
         ("{", "cannot be read"),
     ):
@@ -182,7 +182,9 @@ def test_withdrawn_entry_keeps_its_reason_alone(tmp_path: Path) -> None:
 def test_successor_of_a_withdrawn_entry_is_in_force(known: matrix.Matrix) -> None:
     path, gone = next(item for item in WITHDRAWN.items() if item[1].withdrawn.successors)
     faults = lint({}, known.table, (), TODAY, withdrawn={path: gone})
-    assert [each.text for each in faults][:1] == [f"its successor {gone.withdrawn.successors[0]} is no entry in force"]
+    assert [each.text for each in faults][:1] == [
+        f"the successor {gone.withdrawn.successors[0]} is not an active entry"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -192,11 +194,16 @@ def test_successor_of_a_withdrawn_entry_is_in_force(known: matrix.Matrix) -> Non
             'training.framework = "trl"',
             "https://github.com/Modelscope/Swift/issues/1",
             "report",
-            "met it with ms-swift",
+            "reports the fault with ms-swift",
         ),
         ('training.runs_on = "trl"', "https://github.com/modelscope/ms-swift/issues/1", "report", None),
         ('training.framework = "ms-swift"', "https://github.com/huggingface/trl/issues/1", "report", None),
-        ('training.framework = "verl"', "https://github.com/huggingface/trl/pull/1", "upstream-fix", "met it with trl"),
+        (
+            'training.framework = "verl"',
+            "https://github.com/huggingface/trl/pull/1",
+            "upstream-fix",
+            "reports the fault with trl",
+        ),
         ('training.framework = "verl"', "https://github.com/huggingface/trl/blob/v1/a.py", "source", None),
         ('training.framework = "verl"', "https://github.com/huggingface/accelerate/issues/1", "report", None),
         ('training.framework = "vrel"', "https://example.org/1", "report", "training.framework is 'vrel'"),
@@ -221,21 +228,24 @@ url = "https://github.com/modelscope/ms-swift/issues/1"
 kind = "maintainer"
 supports = {supports}
 """
-        assert any("met it with ms-swift" in each for each in lint_text(tmp_path, text, known)), part
+        assert any("reports the fault with ms-swift" in each for each in lint_text(tmp_path, text, known)), part
         spared = f"""{text}
 [[examples]]
 expect = "unaffected"
 environment = {{ distributions = {{ torch = "2.5.0" }}, training = {{ framework = "ms-swift" }} }}
 """
-        still = any("met it with" in each for each in lint_text(tmp_path, spared, known))
+        still = any("reports the fault with" in each for each in lint_text(tmp_path, spared, known))
         assert still == (part == "summary"), part
 
 
 @pytest.mark.parametrize(
     ("pins", "fault"),
     [
-        ("<=2.5.1", "remedy 1 admits torch 2.5.0, which the entry calls affected"),
-        (">=2.6.0", "remedy 1 skips torch 2.5.1, the first release without the fault: name it, or say why not"),
+        ("<=2.5.1", "remedy 1 allows torch 2.5.0, which is affected according to the entry"),
+        (
+            ">=2.6.0",
+            "remedy 1 skips torch 2.5.1, the first release without the fault: name this release, or say why not",
+        ),
         (">=2.5.1", None),
     ],
 )
@@ -279,19 +289,21 @@ def test_entry_inside_another_says_what_it_tells_besides(tmp_path: Path, known: 
         found = lint(paths, known.table, ["labels_masked"], TODAY, only=["CC-2026-9999"])
         return [fault.text for fault in found]
 
-    assert faults("")[0].startswith("it holds only where CC-2026-9998 (Something breaks) does: join them")
+    assert faults("")[0].startswith("the entry applies only where CC-2026-9998 (Something breaks) applies: merge them")
     assert faults('overlaps = { CC-2026-9998 = "another error" }\n') == []
     stale = 'overlaps = { CC-2026-9998 = "another error", CC-2026-9997 = "gone" }\n'
-    assert faults(stale) == ["its conditions do not lie inside CC-2026-9997: drop it from `overlaps`"]
+    assert faults(stale) == ["the conditions do not lie within those of CC-2026-9997: remove it from `overlaps`"]
 
 
 def test_entry_says_why_no_probe_shows_it(tmp_path: Path, known: matrix.Matrix) -> None:
     unknown = ENTRY.replace("reviewed =", 'unprobed = "laziness"\nreviewed =')
     assert "tables/unprobed.toml has no reason 'laziness'" in lint_text(tmp_path, unknown, known)
     both = unknown.replace("laziness", "race") + '[probe]\nname = "matmul"\n'
-    assert "it names a probe, and says why none can show it" in lint_text(tmp_path, both, known)
+    assert "the entry names a probe, but `unprobed` says that no probe can show the fault" in lint_text(
+        tmp_path, both, known
+    )
     quiet = ENTRY.replace('impact = "crash"', 'impact = "hang"')
-    assert any("its impact is hang: name a probe" in each for each in lint_text(tmp_path, quiet, known))
+    assert any("the impact is hang: name a probe" in each for each in lint_text(tmp_path, quiet, known))
 
 
 @pytest.mark.parametrize(

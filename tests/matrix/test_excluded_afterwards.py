@@ -34,7 +34,9 @@ def test_both_ways_out_are_offered() -> None:
     verdict = excluded_by_next_release.find(environment(datasets="2.14.4", fsspec="2023.10.0"), KNOWN.table)
     (occurrence,) = verdict.occurrences
     assert verdict.holds is True
-    assert occurrence.summary.startswith("datasets 2.14.4 accepts fsspec 2023.10.0, which its release 2.14.5 excludes")
+    assert occurrence.summary.startswith(
+        "datasets 2.14.4 accepts fsspec 2023.10.0, but its release 2.14.5 excludes that version"
+    )
     assert SpecifierSet(occurrence.pins["fsspec"]).contains("2023.6.0")
     assert not SpecifierSet(occurrence.pins["fsspec"]).contains("2023.9.0")
     assert occurrence.instead == {"datasets": ">=2.14.6"}

@@ -42,7 +42,9 @@ def test_what_the_import_compares_is_told_with_the_unmet_requirement(known: matr
     requirement = {"distribution": "transformers", "version": "4.50.0", "requirement": "tokenizers<0.22,>=0.21"}
     stated = Environment({"unmet_requirements": [{**requirement, "installed": "0.20.3"}]})
     (occurrence,) = declared_requirement_unmet.find(stated, known.table).occurrences
-    assert occurrence.summary.endswith("but 0.20.3 is installed; it checks them on import and stops there")
+    assert occurrence.summary.endswith(
+        "but 0.20.3 is installed; the package checks its requirements on import and stops there"
+    )
 
 
 def test_what_an_import_compares_is_certain_and_told_alone(known: matrix.Matrix) -> None:
@@ -51,7 +53,9 @@ def test_what_an_import_compares_is_certain_and_told_alone(known: matrix.Matrix)
     assert verdict.holds is True
     (occurrence,) = verdict.occurrences
     assert occurrence.packages == ("numpy", "transformers")
-    assert occurrence.summary.endswith("but 2.0.0 is stated; it checks them on import and stops there")
+    assert occurrence.summary.endswith(
+        "but 2.0.0 is stated; the package checks its requirements on import and stops there"
+    )
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_name_goes_with_its_module(known: matrix.Matrix, tmp_path: Path) -> None
 
     assert told("0.24.0") == [
         "`from trl.models.auxiliary_modules import aesthetic_scorer` fails: trl 0.24.0 has no "
-        "trl.models.auxiliary_modules. It works up to 0.23.1."
+        "trl.models.auxiliary_modules. Versions up to 0.23.1 work."
     ]
     assert told("0.16.1") == []
 

@@ -183,7 +183,7 @@ def test_a_misspelled_name_is_possible(check: Callable[..., dict[str, Any]], nam
     found = check({"requirements.txt": f"{name}\n"}).get(MISSPELLED)
     assert (found is None) == (meant is None)
     assert found is None or (found["status"], found["missing"]) == ("possible", [])
-    assert found is None or found["summary"].endswith(f"did you mean {meant}? (--resolve checks with uv)")
+    assert found is None or found["summary"].endswith(f"did you mean {meant}? (--resolve checks this with uv)")
 
 
 def test_a_python_bounds_what_is_not_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

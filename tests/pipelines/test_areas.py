@@ -73,9 +73,9 @@ def test_each_area_says_where_it_was_read(folder: Path, command: Command) -> Non
 def test_each_area_says_why_it_was_not_judged(folder: Path, command: Command) -> None:
     write(folder, pins="flask==3.0.0\n", script=SCRIPT.replace("model ", "Qwen/Qwen2-7B "))
     found = areas(command("."))
-    assert found["packages"] == (False, "not judged: the matrix knows none of these packages")
+    assert found["packages"] == (False, "not judged: the matrix has no entry about any of these packages")
     assert found["driver, GPU"][0] is False
-    assert found["model files"] == (False, "not judged: only its name is known: Qwen/Qwen2-7B")
+    assert found["model files"] == (False, "not judged: only the name of the model is known: Qwen/Qwen2-7B")
     (folder / "train.sh").unlink()
     write(folder, pins=PINS)
     found = areas(command("."))
@@ -104,8 +104,8 @@ def test_a_snapshot_is_the_source(folder: Path, command: Command) -> None:
         (ALL, A100, "judged, nothing known: packages, GPU, settings, model files"),
         (ALL, (), "no known fault in packages, settings, model files; not judged: GPU"),
         (ALL[:2], (), "no known fault in packages, settings; not judged: GPU, model files"),
-        (ALL[:1], A100, "too little to judge: nothing known in packages, GPU; not judged: settings, model files"),
-        (OTHERS, A100, "1 possible; too little to judge; not judged: packages"),
+        (ALL[:1], A100, "too few facts to judge: nothing known in packages, GPU; not judged: settings, model files"),
+        (OTHERS, A100, "1 possible, but too few facts to judge; not judged: packages"),
     ],
     ids=["everything", "no GPU", "no model", "packages alone", "no packages"],
 )
@@ -126,7 +126,7 @@ def test_what_is_set_aside_is_not_called_clean(folder: Path, command: Command) -
     count = len(json.loads(before.stdout)["findings"])
     done = command(".", "--baseline", "before.json")
     assert done.returncode == 0
-    assert f"nothing new in packages, settings, model files, {count} set aside; not judged: GPU" in done.stdout
+    assert f"nothing new in packages, settings, model files, {count} suppressed; not judged: GPU" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ CONTROL = row(variant="plain attention", control=True)
         ([row()], "pass", ["error of dq: 0.1 times", "bound 1"]),
         ([row(), row(theta=2.0, tensor="dv")], "watch", ["error of dv: 2 times"]),
         ([row(theta="inf", rho="inf", nonfinite=9), CONTROL], "fail", ["9 elements of dq", "plain attention"]),
-        ([row(rho=5.0)], "watch", ["nothing passes there"]),
+        ([row(rho=5.0)], "watch", ["no implementation passes there"]),
         ([row(theta=7.0), row(variant="math")], "fail", ["length 64, default", "passing there: math"]),
         ([row(error="RuntimeError: no plan"), CONTROL], "fail", ["raised RuntimeError: no plan"]),
         ([row(variant="cudnn", error="RuntimeError: no kernel", recorded="cannot run here"), row()], "pass", []),

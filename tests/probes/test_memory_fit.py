@@ -72,7 +72,7 @@ def test_bytes_of_a_part(changes: dict[str, Any], part: str, gigabytes: float) -
 @pytest.mark.parametrize(
     ("row", "more", "outcome", "words"),
     [
-        ((30.0, 35.0), {}, "fail", "6.0 GiB more than the GPU's 24.0; fits with LoRA: 10.0 to 12.0 GiB"),
+        ((30.0, 35.0), {}, "fail", "6.0 GiB more than the GPU's 24.0; the training fits with LoRA: 10.0 to 12.0 GiB"),
         ((20.0, 30.0), {}, "watch", "borderline: needs 20.0 to 30.0 GiB"),
         ((10.0, 12.0), {}, "pass", "the GPU has 24.0 GiB"),
         ((10.0, 12.0), {"memory": None}, "skip", "needs 10.0 to 12.0 GiB (parameters 9.0, activations 7.0); the GPU's"),

@@ -159,7 +159,7 @@ def test_a_step_that_leaves_one_parameter_out_is_convicted_by_a_step_written_out
     monkeypatch.setattr(torch.optim.AdamW, "step", without_the_last)
     outcome, why = judged(batch_sizes=[1])
     assert outcome == "fail", why
-    assert why.startswith("no optimiser step moves lm_head.weight")
+    assert why.startswith("no optimizer step changes lm_head.weight")
     assert "passing there: eager float32, AdamW written out" in why
 
 
@@ -185,7 +185,9 @@ def test_a_parameter_that_counts_and_gets_no_gradient_is_told_and_an_unused_one_
     before = {name: value.clone() for name, value in toy.named_parameters()}
     rows = list(unreached(toy, passes.sums(toy, chosen, (1,))[1], chosen, 0))
     assert all(torch.equal(value, before[name]) for name, value in toy.named_parameters())
-    assert [row["variant"] for row in rows] == (["the model's code", "differences of the loss"] if detached else [])
+    assert [row["variant"] for row in rows] == (
+        ["the model's code", "finite differences of the loss"] if detached else []
+    )
     assert not detached or rows[0]["lost"] == ["block.weight", "block.bias"]
 
 

@@ -39,7 +39,7 @@ def test_accumulation_multiplies_the_auxiliary_loss(healthy: dict[str, Any]) -> 
     assert [round(row["ratio"], 3) for row in rows] == [4.0, 4.0, 4.0]
     assert all("recorded" in row for row in rows)
     outcome, why = moe_routing.judge(measured(moe_routing, **ACCUMULATED, **MIXTRAL))
-    assert outcome == "fail" and "the auxiliary loss counts 4 times in a step of 4 micro-batches" in why
+    assert outcome == "fail" and "the auxiliary loss is counted 4 times in a step of 4 micro-batches" in why
 
 
 def test_dense_models_are_skipped() -> None:

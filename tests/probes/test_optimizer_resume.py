@@ -21,7 +21,7 @@ def test_every_optimizer_goes_on_as_without_a_break(healthy: dict[str, Any]) -> 
     outcome, why = optimizer_resume.judge(healthy)
     assert outcome == "pass", why
     cases = {row["case"] for row in healthy["rows"]}
-    assert {"AdamW", "AdamW one by one", "SGD with momentum", "Adagrad", "OneCycleLR"} <= cases
+    assert {"AdamW", "AdamW, one parameter at a time", "SGD with momentum", "Adagrad", "OneCycleLR"} <= cases
     exact = [row for row in healthy["rows"] if row["dtype"] == "float32"]
     assert {row["theta"] for row in exact} == {0.0}
 

@@ -33,7 +33,9 @@ def test_the_first_module_that_differs_is_named() -> None:
     with dropout.plant():  # type: ignore[misc]
         outcome, why = step_replay.judge(measured(step_replay, replays=2, dtype="float32"))
     assert outcome == "fail"
-    assert why.startswith("the output of model.layers.0.mlp, step 1 differs first between two replays")
+    assert why.startswith(
+        "the output of model.layers.0.mlp, step 1 is the first value that differs between two replays"
+    )
 
 
 def test_documented_nondeterminism_is_the_settings() -> None:

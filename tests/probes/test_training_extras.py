@@ -233,7 +233,7 @@ def test_remote_code_that_ignores_checkpointing_is_convicted_beside_layers_wrapp
     ("request_", "outcome", "words"),
     [
         (SINGLE, "pass", "padding"),
-        (PACKING, "watch", "if it comes with a mask of ones"),
+        (PACKING, "watch", "that comes with a mask of ones"),
         ({**CPU, "training": {**PACKING["training"], "framework": "trl"}}, "pass", ""),
         ({**PACKING, "packed": "positions"}, "pass", ""),
         ({**SINGLE, "packed": "with mask"}, "fail", "packed row with a mask of ones"),

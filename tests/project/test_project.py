@@ -150,7 +150,7 @@ def test_ranges_alone_leave_what_is_installed(tmp_path: Path, pins: Any) -> None
 def test_two_deepspeed_files_that_are_named_are_judged_one_at_a_time(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_text('{"zero_optimization": {"stage": 2}}')
-    with pytest.raises(InputError, match=r"a\.json, .*b\.json: they are several"):
+    with pytest.raises(InputError, match=r"a\.json, .*b\.json: these are several"):
         read_paths([str(tmp_path / "a.json"), str(tmp_path / "b.json")])
 
 
@@ -165,7 +165,9 @@ def test_a_folder_without_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("content", [b"[" * 100_000 + b"]" * 100_000, b" " * ((16 << 20) + 1)])
 def test_a_configuration_that_is_a_bomb_is_told_wherever_it_lies(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "config.json").write_bytes(content)
-    with pytest.raises(InputError, match=r"config\.json: it is (nested too deeply|larger than 16 MiB)"):
+    with pytest.raises(
+        InputError, match=r"config\.json: the (content is nested too deeply|file is larger than 16 MiB)"
+    ):
         read_paths([str(tmp_path)])
 
 

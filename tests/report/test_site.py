@@ -194,7 +194,7 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
     done = run_command(sys.executable, "matrix", "site", "--matrix", "missing", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 2
-    assert "it contains files other than an earlier site" in done.stderr
+    assert "the folder contains files other than an earlier site" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 

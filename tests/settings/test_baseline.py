@@ -117,14 +117,14 @@ def _without_fingerprints(shape: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("change", "seen"),
     [
-        (lambda shape: "", "it is empty"),
+        (lambda shape: "", "the file is empty"),
         (lambda shape: json.dumps(shape)[:-2], "it is not JSON and appears truncated"),
         (lambda shape: "findings: 3", "line 1: it is not JSON"),
-        (lambda shape: json.dumps({**shape, "schema_version": 2}), "its schema_version is 2"),
-        (lambda shape: json.dumps(shape["environment"]), "it is not a compatcheck report"),
-        (lambda shape: json.dumps([shape]), "it is not a compatcheck report"),
-        (lambda shape: json.dumps({**shape, "findings": {}}), "it is not a compatcheck report"),
-        (lambda shape: "[" * 200_000, "it is nested too deeply"),
+        (lambda shape: json.dumps({**shape, "schema_version": 2}), "the schema_version is 2"),
+        (lambda shape: json.dumps(shape["environment"]), "the file is not a compatcheck report"),
+        (lambda shape: json.dumps([shape]), "the file is not a compatcheck report"),
+        (lambda shape: json.dumps({**shape, "findings": {}}), "the file is not a compatcheck report"),
+        (lambda shape: "[" * 200_000, "the content is nested too deeply"),
         (_without_fingerprints, "has no fingerprint"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Findings that a project has set aside, and the ignores that want a look."""
+"""Findings that a project has suppressed, and the ignores that want a look."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_an_ignored_finding_does_not_fail_and_is_still_told(run: Run, project: P
     assert run("check", *FILES).returncode == 1
     settle(IGNORE)
     text = run("check", *FILES)
-    assert text.returncode == 0 and "set aside: 1 ignored" in text.stdout and "note" not in text.stdout
+    assert text.returncode == 0 and "suppressed: 1 ignored" in text.stdout and "note" not in text.stdout
     shape = json.loads(run("check", *FILES, "--format", "json").stdout)
     assert [row["by"] for row in shape["suppressed"]] == ["ignore"]
     assert shape["suppressed"][0]["finding"]["id"] == "CC-2024-0001"

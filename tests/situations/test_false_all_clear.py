@@ -207,7 +207,7 @@ def test_notebook_with_much_output_is_read_where_it_is_found(judge: Judge) -> No
 @pytest.mark.parametrize(
     ("script", "seen"),
     [
-        (f"{BOTH_PRECISIONS}{'# generated' * 100_000}\n".encode(), "tune.py: it is larger than 1 MiB"),
+        (f"{BOTH_PRECISIONS}{'# generated' * 100_000}\n".encode(), "tune.py: the file is larger than 1 MiB"),
         (f"# gr\u00f6\u00dfe\n{BOTH_PRECISIONS}".encode("latin-1"), "tune.py: byte 4 is not UTF-8"),
     ],
     ids=["generated", "not UTF-8"],
@@ -230,7 +230,7 @@ def test_reason_is_told_where_the_only_list_is_broken(run: Run, alone: Path) -> 
     (alone / "requirements.txt").write_text("torch==2.5.0\n-r requirements.txt\n")
     done = run("check", ".", cwd=alone)
     assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
-    assert "requirements.txt: its includes form a cycle" in done.stderr
+    assert "requirements.txt: the includes form a cycle" in done.stderr
 
 
 OWN_LOOP = {

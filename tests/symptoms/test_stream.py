@@ -93,10 +93,12 @@ def test_a_gzip_file_that_is_cut_short_gives_what_there_is_and_says_so(tmp_path:
     path = tmp_path / "train.log.gz"
     path.write_bytes(gzip.compress(NAN.read_bytes())[:-200])
     log = symptoms.read(str(path))
-    assert log.runs and "cut short" in log.notes[0]
+    assert log.runs and "truncated" in log.notes[0]
 
 
-@pytest.mark.parametrize(("content", "said"), [(None, "no such file"), (b"\x80\x04\x95\0\0\0\0\0", "it is not text")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "no such file"), (b"\x80\x04\x95\0\0\0\0\0", "the file is not text")]
+)
 def test_what_is_no_log_is_told_in_one_line(content: bytes | None, said: str, tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     if content is not None:

@@ -94,7 +94,7 @@ def test_the_linter_names_just_what_the_draft_lacks(folder: Path, entry_of: Draf
     assert len(asked) == 2
     assert [fault.text for fault in faults] == [
         "mechanism is still to be written",
-        *(f"settle and drop the comment {line!r}" for line in asked),
+        *(f"resolve and remove the comment {line!r}" for line in asked),
     ]
     settled = (line.replace("TODO: why it happens", "Because.") for line in draft if line not in asked)
     path.write_text("\n".join(settled), encoding="utf-8")

@@ -122,11 +122,11 @@ def test_a_report_reads_the_same_in_every_encoding_and_dress(raw: bytes) -> None
 @pytest.mark.parametrize(
     ("raw", "status", "said"),
     [
-        (b"", 3, "it contains no version, setting, loss or error"),
-        (b"Hello, please help.", 3, "it contains no version, setting, loss or error"),
+        (b"", 3, "the input contains no version, setting, loss or error"),
+        (b"Hello, please help.", 3, "the input contains no version, setting, loss or error"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 2, "images and PDFs are not read"),
-        (bytes(range(1, 32)) * 40, 2, "it is binary"),
-        ((b"a" * 999 + b"\n") * 9000, 3, "it contains no version, setting, loss or error"),
+        (bytes(range(1, 32)) * 40, 2, "the file is binary"),
+        ((b"a" * 999 + b"\n") * 9000, 3, "the input contains no version, setting, loss or error"),
     ],
     ids=["empty", "no facts", "an image", "control characters", "large"],
 )
@@ -221,7 +221,7 @@ def test_a_file_that_is_given_twice_counts_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("packages", "mismatch"),
     [
-        ("torch==2.4.1\n", "the given environment has torch 2.4.1, the input was written with 2.5.0+cu124"),
+        ("torch==2.4.1\n", "the given environment has torch 2.4.1, but the input was written with 2.5.0+cu124"),
         ("torch==2.5.0\n", None),
         ("torch==2.5.0+cu118\n", None),
         ("torch>=2.4\n", None),

@@ -100,7 +100,7 @@ def test_a_training_alone_leaves_the_packages_unknown(run: Run, project: Path) -
     (project / "requirements.txt").unlink()
     done = run("check", "train.yaml", "--no-probe", cwd=project)
     assert "- packages     not judged: no environment is active, and there is no .venv" in done.stdout
-    assert "too little to judge" in done.stdout and "no known fault" not in done.stdout
+    assert "too few facts to judge" in done.stdout and "no known fault" not in done.stdout
     recorded = json.loads(run("env", "train.yaml", cwd=project).stdout)
     assert "distributions" not in recorded
     assert recorded["unknown"]["distributions"] == "no environment is active, and there is no .venv"
@@ -115,7 +115,7 @@ def test_a_broken_venv_is_told_and_the_rest_is_judged(run: Run, project: Path, b
         (folder / "bin" / "python").symlink_to("/gone/python3.11")
     else:
         (folder / "pyvenv.cfg").unlink()
-    seen = {"dangling": "its interpreter is a dangling link", "no settings": "it has no pyvenv.cfg"}[broken]
+    seen = {"dangling": "the interpreter is a dangling link", "no settings": "the folder has no pyvenv.cfg"}[broken]
     alone = run("check", cwd=project)
     assert alone.returncode == 3 and seen in alone.stderr and len(alone.stderr.splitlines()) == 1
     done = run("check", ".", *ASSUMED, cwd=project)

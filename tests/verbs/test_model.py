@@ -89,7 +89,7 @@ def test_one_model_as_text(tmp_path: Path) -> None:
         "model new, from a folder",
         "type tiny, TinyForCausalLM, dtype float16",
         "remote code needed (trust_remote_code), modeling_tiny.py",
-        "weights 1 safetensors, 0.00 billion numbers, 0.00 GB: F16 0.00 GB",
+        "weights 1 safetensors, 0.00 billion parameters, 0.00 GB: F16 0.00 GB",
         "tokenizer TinyTokenizer",
         "chat template tokenizer_config.json, sha256",
         "gradient-checkpointing-noop new/modeling_tiny.py:5",
@@ -112,7 +112,7 @@ def test_what_is_assumed_beside_the_model_decides(tmp_path: Path) -> None:
 def test_findings_that_do_not_hang_on_the_model_are_left_out(tmp_path: Path) -> None:
     revision(tmp_path / "old", "x = 1\n")
     done = run(tmp_path, "old", "--assume", "training.deepspeed.zero_stage=2", "--assume", "distributions.torch=2.5.0")
-    assert done.returncode == 0 and "the matrix has nothing on these files" in done.stdout
+    assert done.returncode == 0 and "the matrix has no entry about these files" in done.stdout
 
 
 def test_a_damaged_file_makes_the_status_1(tmp_path: Path) -> None:

@@ -128,7 +128,10 @@ def test_the_file_is_written_once_the_probe_that_failed_before_passes(project: P
     report = json.loads((project / "report.json").read_text(encoding="utf-8"))
     assert report["verified"] is True and report["unverified"] is None
     assert outcomes(report, "CC-2099-0001") == outcomes(report, None) == ("fail", "pass")
-    assert "verified: the set was built and every probe passes there, 2 of its probes failed before" in stderr
+    assert (
+        "verified: the pinned set was built and every probe passes in it, 2 of these probes failed before the change"
+        in stderr
+    )
 
 
 def test_a_probe_that_fails_in_the_new_set_as_well_leaves_the_file_alone(project: Path) -> None:
@@ -144,7 +147,7 @@ def test_an_entry_without_a_probe_leaves_the_set_unverified(project: Path) -> No
     write_wheel(project / "links", "evaluate", "1.1")
     (project / "requirements.txt").write_text("evaluate==1.1\nhelper==1.0\n", encoding="utf-8")
     status, stderr = run(project)
-    assert status == 4 and "NOT verified: no probe can prove CC-2099-0002" in stderr
+    assert status == 4 and "NOT verified: no probe can verify CC-2099-0002" in stderr
     assert "helper==1.1" in asked(project)
 
 
@@ -153,7 +156,7 @@ def test_a_probe_of_a_later_version_leaves_the_set_unverified(project: Path) -> 
     entry = project / "matrix" / "evaluate" / "CC-2099-0001.toml"
     entry.write_text(entry.read_text(encoding="utf-8").replace("package_imports", "of_tomorrow"), encoding="utf-8")
     status, stderr = run(project)
-    assert status == 4 and "NOT verified: no probe can prove CC-2099-0001" in stderr
+    assert status == 4 and "NOT verified: no probe can verify CC-2099-0001" in stderr
 
 
 def test_a_set_that_cannot_be_built_is_told_in_one_line_and_written_nowhere(project: Path) -> None:
@@ -169,7 +172,7 @@ def test_an_old_set_that_cannot_be_built_is_told_and_the_new_one_is_still_tried(
     to_be_built(project / "links", "1.0", "raise SystemExit('no compiler here')\n")
     status, stderr = run(project)
     assert status == 0 and "the versions as they were could not be tried: installing with uv: " in stderr
-    assert stderr.rstrip().endswith("verified: the set was built and every probe passes there")
+    assert stderr.rstrip().endswith("verified: the pinned set was built and every probe passes in it")
 
 
 def test_entries_that_ask_the_same_of_a_probe_share_one_run_of_it(project: Path) -> None:

@@ -71,12 +71,12 @@ def test_what_the_request_asks_for_joins_the_quick_profile(run: Run) -> None:
         (["nosuch"], "unknown probe; `compatcheck probe --list` lists them"),
         (["--device", "tpu"], "there is no such device; choose from auto, cpu, cuda"),
         (["--request", '{"device": "tpu"}'], "there is no such device"),
-        (["--request", "[1]"], "it is not an object"),
+        (["--request", "[1]"], "the value is not an object"),
         (["--request", '{"dtype": "float17"}'], "float17: there is no such dtype; choose from float64, float32"),
         (["--request", '{"dtype": ["float16"]}'], "dtype: ['float16'] is no"),
-        (["--request", '{"seed": "abc"}'], "seed: 'abc' is no whole number"),
-        (["--request", '{"seed": null}'], "seed: None is no whole number"),
-        (["--request", '{"config": 3}'], "config: 3 is no object"),
+        (["--request", '{"seed": "abc"}'], "seed: 'abc' is not a whole number"),
+        (["--request", '{"seed": null}'], "seed: None is not a whole number"),
+        (["--request", '{"config": 3}'], "config: 3 is not an object"),
         (["--request", "[" * 100_000], "reading --request"),
         (["--model", "/nowhere/model"], "/nowhere/model"),
         (["--config", "/nowhere/train.yaml"], "/nowhere/train.yaml"),
@@ -160,7 +160,10 @@ def test_the_users_model_and_settings_make_the_request(tmp_path: Path) -> None:
 def test_a_file_without_training_settings_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.5.0\n", encoding="utf-8")
     done = run("--list", "--training", str(tmp_path / "requirements.txt"))
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "it contains no training setting" in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (
+        2,
+        1,
+    ) and "the file contains no training setting" in done.stderr
 
 
 @pytest.mark.stack

@@ -129,7 +129,7 @@ def test_a_finding_that_no_file_states_belongs_to_its_project(run: Run, mono: Pa
     marks = [each["fingerprint"] for report in reports for each in report["findings"] if each["id"] == "CC-2024-0001"]
     assert len(set(marks)) == 2
     known = run("check", "old", "new", *ASSUMED, *stated, "--baseline", "before.json", cwd=mono)
-    assert known.returncode == 0 and known.stdout.count("set aside: 1 known in the baseline") == 2
+    assert known.returncode == 0 and known.stdout.count("suppressed: 1 known in the baseline") == 2
     assert run("check", "old", "new", *ASSUMED, *stated, "--baseline", "base.json", cwd=mono).returncode == 1
 
 
@@ -247,7 +247,7 @@ def test_each_project_is_judged_with_its_own_venv(run: Run, mono: Path) -> None:
         ),
         (
             {"environment.yml": CONDA.format("pytorch=2.4.0"), "environment_yaml": CONDA.format("numpy=1")},
-            "none of environment.yaml, environment.yml is read; pass the one in use",
+            "none of environment.yaml, environment.yml was read; pass the file that is in use",
         ),
     ],
 )  # fmt: skip
@@ -277,7 +277,7 @@ def test_lists_that_agree_are_no_contradiction(run: Run, tmp_path: Path, files: 
 
 @pytest.mark.parametrize(
     ("text", "seen"),
-    [("-r requirements.txt\ntorch==2.5.0\n", "its includes form a cycle"), ("torch=2.5.0\n", "line 1: ")],
+    [("-r requirements.txt\ntorch==2.5.0\n", "the includes form a cycle"), ("torch=2.5.0\n", "line 1: ")],
 )
 def test_a_broken_list_costs_that_list_alone(run: Run, tmp_path: Path, text: str, seen: str) -> None:
     folder = lay(tmp_path / "one", requirements_txt=text, train_yaml=TRAIN, **{"uv.lock": UV_LOCK.format("2.5.0")})

@@ -45,14 +45,14 @@ def build(
     """
     if place.platform is not None:
         seen = f"this machine is {sys.platform}, a different platform"
-        raise InputError("building an environment for", place.platform, seen, "build it on such a machine")
+        raise InputError("building an environment for", place.platform, seen, "run this on a machine of that platform")
     cache = _cache()
     with _uv.stopped_by_signals(), _folder(cache) as folder:
         python = _venv(folder, place)
         here = place._replace(interpreter=python, python_version=None)
         needed = _require_room(folder, requirements, here, torch_backend)
         if on_line and needed > _room.LARGE:
-            text = _("{size:.1f} GB on disk; what uv's cache lacks is downloaded now")
+            text = _("{size:.1f} GB on disk; packages that are not in uv's cache are downloaded now")
             on_line(text.format(size=needed / 1e9))
         with _swept(cache):
             _require_installed(_install(requirements, here, torch_backend, on_line))
@@ -139,7 +139,7 @@ def _venv(folder: str, place: Place) -> str:
     done = _uv.run(["venv", path, "--python", asked, "--no-project"])
     if done.status:
         raise InputError(
-            "looking for Python", asked, "no working one was found", f"install it: uv python install {asked}"
+            "looking for Python", asked, "no working Python was found", f"install it: uv python install {asked}"
         )
     return os.path.join(path, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 
@@ -160,7 +160,9 @@ def _install(
 
 def _require_installed(done: _uv.Done) -> None:
     if done.status:
-        raise InputError("installing with", "uv", _last(done), "fix the problem that uv reports, and run it again")
+        raise InputError(
+            "installing with", "uv", _last(done), "fix the problem that uv reports, then run this command again"
+        )
 
 
 def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_backend: str | None) -> int:

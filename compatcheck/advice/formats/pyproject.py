@@ -77,7 +77,7 @@ def left_out(wanted: Wanted, previous: str | None, text: str) -> Iterator[str]:
         if value not in asked and without_credentials(value) != value:
             yield f"{'.'.join(path)}: its credentials are omitted, keep them in a .netrc file or a keyring"
     for path in _arrays.inactive_arrays(_arrays.parse(text, "pyproject.toml")):
-        yield f"{'.'.join(path)} is neither resolved nor judged"
+        yield f"{'.'.join(path)} is neither resolved nor checked for known faults"
 
 
 def _secrets(document: object) -> list[tuple[Any, tuple[str, ...]]]:

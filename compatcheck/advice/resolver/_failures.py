@@ -49,18 +49,18 @@ def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> C
         placed = _speaker(explanation, wanted) + _POSITION.sub(
             lambda match: _place_of(wanted, match[1], int(match[2])), explanation
         )
-        advice = "fix the problem that uv reports, and run it again"
+        advice = "fix the problem that uv reports, then run this command again"
         return InputError(
             "resolving the requirements with", "uv", _uv.shortened(placed or f"status {done.status}"), advice
         )
     uncached = dict.fromkeys(_NOT_CACHED.findall(explanation))
     if uncached and place.offline and not demands.specifiers:
-        advice = "run it once without --offline with access to the index, or pass a folder with --find-links"
-        return IndexDown("resolving from", "uv's cache", f"nothing of {', '.join(uncached)} is in it", advice)
+        advice = "run this once without --offline with access to the index, or pass a folder with --find-links"
+        return IndexDown("resolving from", "uv's cache", f"the cache contains no file of {', '.join(uncached)}", advice)
     sources = tuple(dict.fromkeys(_sources(explanation, wanted, demands)))
     advice = "relax one of these requirements"
     if "network was disabled" in text:
-        advice = "run it without --offline with access to the index"
+        advice = "run this without --offline with access to the index"
     if len(sources) > 1 and _CONTRADICTION.fullmatch(explanation):
         return Unsolvable("resolving", "the requirements", " and ".join(sources), advice)
     behind = f" ({', '.join(sources)})" if sources else ""
@@ -89,7 +89,7 @@ def _unreached(text: str) -> bool:
 def _index_down(text: str, place: Place) -> IndexDown:
     address = _ADDRESS.search(text)
     causes = [_ADDRESS.sub("", cause).removesuffix(" for url ") for cause in _CAUSE.split(text)[1:]]
-    seen = _one_line(causes[-1]) if causes else "it does not answer"
+    seen = _one_line(causes[-1]) if causes else "the server does not answer"
     advice = "check the network and uv's index settings"
     return IndexDown(
         "fetching",

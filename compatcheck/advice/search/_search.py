@@ -24,7 +24,7 @@ _TRIES, _FORESEEN = 3, 12
 _NEAR = 10
 """Where an answer costs more than it must by more than this, half of that is asked for in turn with the least."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_NO_WAY = Unsolvable("resolving", "the requirements", "no set of versions is clean", "relax one of them")
+_NO_WAY = Unsolvable("resolving", "the requirements", "no set of versions is clean", "relax one of the requirements")
 
 
 class Found(NamedTuple):

@@ -104,7 +104,10 @@ def _place(source: Mapping[str, object], file: str) -> str | None:
 
 def _why_nothing(document: Mapping[str, object]) -> tuple[str, str]:
     if "dependencies" in _arrays.array_at(document, ("project", "dynamic")):
-        return "its dependencies are dynamic", "pass the file that they are read from"
+        return "the dependencies are dynamic", "pass the file that lists the dependencies"
     if _arrays.at(document, "tool", "poetry", "dependencies"):
-        return "its dependencies are Poetry's own", "pass the output of `poetry export`, or use [project] dependencies"
-    return "it has no list of [project] dependencies", "add them, or pass a requirements file"
+        return (
+            "the dependencies are in Poetry's own format",
+            "pass the output of `poetry export`, or use [project] dependencies",
+        )
+    return "the file has no list of [project] dependencies", "add the dependencies, or pass a requirements file"

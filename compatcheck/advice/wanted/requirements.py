@@ -79,7 +79,9 @@ def _option(text: str, comment: str, at: Location, top: str) -> Read:
     if name in _FOR_PIP:
         return Read(Line(text, comment=comment, at=at))
     if name not in _FOR_THE_RESOLVER:
-        raise InputError(DOING, at.file, f"line {at.line}: {name} is not an option of such a file", "delete it there")
+        raise InputError(
+            DOING, at.file, f"line {at.line}: {name} is not an option of a requirements file", "delete it there"
+        )
     if name not in ("-f", "--find-links") or "://" in value:
         return Read(Line(text, asked=text, comment=comment, at=at))
     folder = absolute(value, at.file)

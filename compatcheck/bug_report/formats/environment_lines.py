@@ -88,7 +88,7 @@ def version_claims(name: str, value: str, number: int) -> Iterator[Claim]:
     if match is None:
         return
     if match[3] or re.search(r"\d\.\d", match[2] or ""):
-        yield Claim(path, None, number, f"says more of {name} than one version")
+        yield Claim(path, None, number, f"gives more than one version of {name}")
         return
     yield distribution_claim(name, match[1], number)
 

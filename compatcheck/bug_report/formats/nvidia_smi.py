@@ -58,7 +58,7 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
     if gpus and all(each.get("name") for each in gpus.values()):
         yield Claim("gpus", list(gpus.values()), first)
     elif gpus:
-        yield Claim("gpus", None, first, "cuts the name of a GPU short")
+        yield Claim("gpus", None, first, "truncates the name of a GPU")
 
 
 def _gpu_entry(name: str) -> dict[str, object]:

@@ -54,4 +54,6 @@ def _url_claim(name: str, url: str, number: int) -> Claim:
 
 
 def _unversioned(name: str, whence: str, number: int) -> Claim:
-    return Claim(f"distributions.{normalised(name)}", None, number, f"has it installed from {whence}, with no version")
+    return Claim(
+        f"distributions.{normalised(name)}", None, number, f"lists it as installed from {whence}, without a version"
+    )

@@ -73,13 +73,13 @@ class Check(QuietCheck):
         if right is None or _equal(loss, right):
             return
         wrong = (
-            ("labels-shifted-twice", _("labels that were shifted once already"), logits[:, :-2], labels[:, 2:]),
-            ("labels-not-shifted", _("labels that are not shifted against the logits"), logits, labels),
+            ("labels-shifted-twice", _("labels that were already shifted once"), logits[:, :-2], labels[:, 2:]),
+            ("labels-not-shifted", _("labels that are not shifted relative to the logits"), logits, labels),
         )
         for signature, words, scores, targets in wrong:
             value = _mean_loss(scores, targets, items)
             if value is not None and _equal(loss, value) and abs(value - right) > _APART * abs(right):
-                seen = _("the loss {loss} matches {labels}; its logits and labels give {right}").format(
+                seen = _("the loss {loss} matches {labels}; the logits and labels of the batch give {right}").format(
                     loss=f"{loss:.4g}", labels=words, right=f"{right:.4g}"
                 )
                 yield self.alarm(signature, seen, "loss-too-low", "wrong-data", stops=False)

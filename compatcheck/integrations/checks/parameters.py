@@ -143,8 +143,8 @@ class Check(QuietCheck):
             return
         if own and not trained and still_outside and not moving:
             seen = _(
-                "all {count} parameters of {optimizer} are frozen, while {names} get gradients and are in no optimizer:"
-                " nothing trains"
+                "all {count} parameters of {optimizer} are frozen, while {names} get gradients but are "
+                "in no optimizer: nothing trains"
             ).format(count=len(own), optimizer=type(optimizer).__name__, names=_names(still_outside))
             symptoms = ("nothing-learned", "wrong-trainable-parameters", "loss-plateau")
             yield self.alarm("optimizer-holds-frozen-parameters", seen, *symptoms, stops=True)
@@ -160,7 +160,7 @@ class Check(QuietCheck):
             yield self.alarm("nothing-changes", seen, "nothing-learned", "loss-constant", stops=True)
         self._count_idle(ledger, trained, rows, exists)
         if ledger.idle >= _STREAK:
-            seen = _("no parameter of {optimizer} has a gradient when it steps, {count} times").format(
+            seen = _("{optimizer} stepped {count} times while none of its parameters had a gradient").format(
                 optimizer=type(optimizer).__name__, count=ledger.idle
             )
             yield self.alarm("no-gradient", seen, "no-gradient", "nothing-learned", stops=True)

@@ -98,7 +98,7 @@ class Check(QuietCheck):
             if type(model).__name__ == "DistributedDataParallel":
                 hooks = [getattr(hook, "__name__", "") for hook, _state in getattr(model, "_comm_hooks", ())]
                 if any("local" in name.lower() for name in hooks):
-                    return None, "a communication hook lets the ranks drift on purpose"
+                    return None, "a communication hook lets the ranks hold different parameters by design"
                 return self.run.group or model.process_group, ""
         if self.run.replicated:
             return self.run.group, ""
@@ -160,9 +160,9 @@ class Check(QuietCheck):
         rows = [max(apart[at : at + ELEMENTS]) for at in range(0, len(apart), ELEMENTS)]
         worst = self.names[rows.index(max(rows))]
         seen = _(
-            "replicas differ: rank {first} and rank {other} hold different values before step {step}, in {count} of"
-            " {all} parameters that were read, most in {name} ({size}); gradients are not averaged, or something"
-            " changes parameters on one rank"
+            "replicas differ: rank {first} and rank {other} hold different values before step "
+            "{step}, in {count} of {all} parameters that were read, with the largest difference in "
+            "{name} ({size}); gradients are not averaged, or something changes parameters on one rank"
         ).format(
             first=self.ranks[0],
             other=rank,

@@ -130,7 +130,7 @@ class Stated:
         new = refusal.instead or self._similar(refusal, release)
         sentences = [_sentence(told), self._when(refusal.package, runs, release)]
         if new:
-            words = _("Its new name is {name}.") if refusal.instead else _("It may be {name} now.")
+            words = _("The new name is {name}.") if refusal.instead else _("The new name may be {name}.")
             sentences.append(words.format(name=new))
         pins = {refusal.package: nearest} if nearest else {}
         if refusal.kind == NEEDS:
@@ -173,10 +173,10 @@ class Stated:
         newer = [first for _run, first, _last in listed if first > release]
         known = {"old": older[-1] if older else "", "new": newer[0] if newer else ""}
         if older and newer:
-            return _("It works up to {old}, and in {new} and later.").format_map(known)
+            return _("Versions up to {old} work, and so do {new} and later.").format_map(known)
         if older:
-            return _("It works up to {old}.").format_map(known)
-        return _("It works in {new} and later.").format_map(known) if newer else ""
+            return _("Versions up to {old} work.").format_map(known)
+        return _("Version {new} and later work.").format_map(known) if newer else ""
 
     def _similar(self, refusal: Refusal, release: Version) -> str:
         """A parameter of this release that came after the one that is gone, with nearly its name."""

@@ -17,7 +17,7 @@ from compatcheck.packages.versions import final_release, pinned
 
 RESOLVED = "unsolvable"
 """The fact that a resolver decides: what it was asked about and found no versions for."""
-ASK = marked("--resolve checks with uv")
+ASK = marked("--resolve checks this with uv")
 """What decides an open one, for its summary: nobody can state it."""
 
 

@@ -10,7 +10,7 @@ from packaging.version import Version
 from compatcheck.inference.inferred import Table
 from compatcheck.packages.release_rows import Row, rows_of
 
-ENDS = "it checks them on import and stops there"
+ENDS = "the package checks its requirements on import and stops there"
 """What a summary adds of such a pair."""
 
 

@@ -12,7 +12,7 @@ _ARGUMENTS = "training.arguments."
 _BEST = f"{_ARGUMENTS}load_best_model_at_end"
 _STRATEGIES = (f"{_ARGUMENTS}save_strategy", f"{_ARGUMENTS}eval_strategy")
 _STEPS = (f"{_ARGUMENTS}save_steps", f"{_ARGUMENTS}eval_steps")
-_WHY = marked("every checkpoint is then evaluated")
+_WHY = marked("every checkpoint is evaluated with this setting")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:

@@ -33,8 +33,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if carried is None:
         return TraitVerdict(None, missing=("cuda.driver_api",))
     summary = (
-        f"driver {driver} is older than CUDA {runtime}, which torch and its extensions are built "
-        "with: code that they ship only as PTX does not run"
+        f"driver {driver} is older than CUDA {runtime}, the CUDA of this torch and its "
+        "extensions: code that they ship only as PTX does not run"
     )
     seen = (Occurrence(summary, ("nvidia-driver", "vllm", "torch")),)
     compiled = environment.get("cuda.machine_code")

@@ -41,8 +41,8 @@ def _is_excluded(version: Version, row: Row) -> bool:
 def _occurrence(package: str, other: str, row: Row, releases: Mapping[str, Version]) -> Occurrence:
     _first, _last, _lowest, _highest, by, demand, accepting = row
     summary = (
-        f"{package} {releases[package]} accepts {other} {releases[other]}, which its release {by} excludes: it "
-        f"requires {other}{demand}"
+        f"{package} {releases[package]} accepts {other} {releases[other]}, but its release {by} "
+        f"excludes that version: it requires {other}{demand}"
     )
     instead = {package: f">={accepting}"} if accepting else {}
     return Occurrence(summary, (other, package), {other: demand}, instead)

@@ -28,7 +28,7 @@ def _occurrence(unresolved: Mapping[str, Any], table: Table) -> Occurrence:
     importer = " ".join(filter(None, (unresolved.get("distribution"), unresolved.get("version"))))
     at = f"{unresolved.get('file') or 'its code'}:{unresolved.get('line') or '?'}"
     chain = unresolved.get("chain") or ()
-    way = f", reached by {' < '.join(chain[1:])}" if len(chain) > 1 else ""
+    way = f", imported through {' < '.join(chain[1:])}" if len(chain) > 1 else ""
     summary = (
         f"`{unresolved['statement']}` fails: {importer or at} {_wants(unresolved)} ({at}{way}). {_advice(unresolved)}"
     )
@@ -56,7 +56,7 @@ def _wants(unresolved: Mapping[str, Any]) -> str:
     if not module:
         return f"fails on import: {unresolved.get('says') or 'nothing'}"
     if unresolved.get("error") == "NameError":
-        return f"uses {name} in {module}, but with these versions the import that binds it is skipped"
+        return f"uses {name} in {module}, but with these versions the import that defines it is skipped"
     if name:
         return f"imports {name} from {module}, which {provider or module} does not have"
     if unresolved.get("provider_version"):
@@ -68,9 +68,9 @@ def _advice(unresolved: Mapping[str, object]) -> str:
     provider, importer = unresolved.get("provider"), unresolved.get("distribution") or "that code"
     what = unresolved.get("name") or unresolved["module"]
     if not what:
-        return f"Install the versions that {importer} requires there"
+        return f"Install the versions that {importer} requires"
     if provider and unresolved.get("provider_version") and provider != unresolved.get("distribution"):
         return f"Install a version of {provider} that has {what}, or a version of {importer} that no longer uses it"
     if provider == unresolved.get("distribution"):
         return f"Reinstall {importer}: its files come from different versions"
-    return f"Install what provides {what}, or a version of {importer} that does not need it"
+    return f"Install the package that provides {what}, or a version of {importer} that does not need it"

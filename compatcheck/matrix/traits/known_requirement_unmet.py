@@ -18,7 +18,7 @@ from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release, parse_version
 
 _METADATA = "unmet_requirements"
-_BY_FORCE = "installers reject the two together unless forced"
+_BY_FORCE = "installers refuse to install the two together unless forced"
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:

@@ -38,7 +38,7 @@ def _occurrence(exclusion: Exclusion, rows: Sequence[Row]) -> Occurrence:
         excluded=excluded.spelled,
     )
     if open_above:
-        summary += _("; a newer release may differ ({ask})").format(ask=_(ASK))
+        summary += _("; the requirements of a newer release may differ ({ask})").format(ask=_(ASK))
     return Occurrence(
         summary,
         (demanding.name, excluded.name),

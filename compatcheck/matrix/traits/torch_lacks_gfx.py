@@ -49,5 +49,5 @@ def _lacking(torch: str, target: str, compiled: tuple[str, ...], listed: Mapping
     kin = listed["kin"].get(target)
     if not kin or kin["target"] not in compiled:
         return Occurrence(summary, ("torch",))
-    why = f"runs the code of {kin['target']}; set it before torch is imported"
+    why = f"runs the code built for {kin['target']}; set the variable before torch is imported"
     return Occurrence(summary, ("torch",), remedies=({"environ": {_OVERRIDE: kin["override"]}, "why": why},))

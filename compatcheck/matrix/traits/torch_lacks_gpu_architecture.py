@@ -51,12 +51,18 @@ def _find_for_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], 
     oldest = left_behind(runtime, gpus, table)
     if oldest is not None:
         return _lacking(
-            environment, f"is built with CUDA {runtime}, which supports nothing older than {oldest}", gpus, table
+            environment,
+            f"is built with CUDA {runtime}, which supports no GPU architecture older than {oldest}",
+            gpus,
+            table,
         )
     newest = None if _is_vendors(environment) else ahead_of(runtime, gpus, table)
     if newest is not None:
         return _lacking(
-            environment, f"is built with CUDA {runtime}, which supports nothing newer than {newest}", gpus, table
+            environment,
+            f"is built with CUDA {runtime}, which supports no GPU architecture newer than {newest}",
+            gpus,
+            table,
         )
     usual = _usual_build(environment, runtime, table)
     if usual is not None and runs_on(usual, gpus) is False:
@@ -65,7 +71,7 @@ def _find_for_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], 
     if isinstance(environment.get("distributions.torch"), Unknown):
         builds = builds_for_runtime(runtime, environment.get("platform.machine"), table)
         if builds and all(runs_on(build, gpus) is False for build in builds.values()):
-            lacking = _lacking(environment, f"has no build for CUDA {runtime} with code for it", gpus, table)
+            lacking = _lacking(environment, f"has no build for CUDA {runtime} with code for this GPU", gpus, table)
             return TraitVerdict(None, lacking.occurrences, ("distributions.torch",))
     return TraitVerdict(None, missing=("torch_build.architectures",))
 
@@ -87,7 +93,7 @@ def _find_for_any_runtime(environment: Environment, gpus: Iterable[Any], table: 
     lacking = {runtime for runtime, build in builds.items() if runs_on(build, gpus) is False}
     if builds and len(lacking) == len(builds):
         newest = list(builds.values())[-1]
-        return _lacking(environment, f"has no build for it; the last one is {_compiled(newest)}", gpus, table)
+        return _lacking(environment, f"has no build for this GPU; its newest build is {_compiled(newest)}", gpus, table)
     default = default_runtime(torch, table)
     if default in lacking:
         served = f"is {_compiled(builds[default])} in the build that the package index serves, for CUDA {default}"

@@ -38,7 +38,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
             return TraitVerdict(None, missing=facts[:1])
         return _verdict(f"transformers {first} introduced it", installed, model_type, f">={first}", remote)
     if last and version > Version(last):
-        return _verdict(f"transformers {last} was the last to have it", installed, model_type, f"<={last}", remote)
+        return _verdict(f"transformers {last} was the last release with it", installed, model_type, f"<={last}", remote)
     return TraitVerdict(False)
 
 

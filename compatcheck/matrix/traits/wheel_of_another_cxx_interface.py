@@ -62,7 +62,8 @@ def _apart(environment: Environment, name: str, installed: str) -> tuple[Occurre
     built = f"torch {torch}" if known else f"the project's own build of torch {release}"
     summary = (
         f"{name} {installed} is compiled for the {_AGE[is_new]} C++ interface; {built} has the "
-        f"{_AGE[interface.is_new]} one, whose wheels say cxx11abi{str(interface.is_new).upper()}"
+        f"{_AGE[interface.is_new]} interface, whose wheels say "
+        f"cxx11abi{str(interface.is_new).upper()}"
     )
     return Occurrence(summary, (name, "torch")), interface.certain
 

@@ -122,7 +122,7 @@ def judge(
     if refused is not None and all(not group.environment.facts.get("distributions") for group in groups):
         raise refused
     if not groups:
-        seen = failures[0].what if failures else "no snapshot came"
+        seen = failures[0].what if failures else "no snapshot arrived"
         raise NothingInspectedError("judging", launcher, seen, advice)
     shared = _marks_in_all(groups)
     return ClusterReport(

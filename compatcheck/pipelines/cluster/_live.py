@@ -138,7 +138,9 @@ def _try(
         results.append(result._replace(why=f"{len(chosen)} ranks over {backend}: {result.why}"))
         links += _links(outcomes, [member.node for member in leader.members(chosen)])
     if device == "cpu" and results:
-        limits.append("tested on the CPU over gloo, which has no streams: faults in a GPU's overlap do not show")
+        limits.append(
+            "tested on the CPU over gloo, which has no streams, so faults in the overlap of GPU streams do not appear"
+        )
 
 
 def _own_run(leader: Leader) -> dict[str, object]:

@@ -65,7 +65,7 @@ def _comparison(
     if not cases:
         whys = [each.failure for each in recordings if each.failure] or sorted(set(skipped.values()))
         seen = "; ".join(whys[:2]) or "no case runs in both"
-        advice = "both need torch and transformers that work"
+        advice = "both environments need a working torch and transformers"
         raise NothingInspectedError("comparing", f"{old.name} and {new.name}", seen, advice)
     before, after = (each.memory_mib for each in recordings)
     memory = (before, after) if before and after else None

@@ -96,10 +96,12 @@ class Bisection:
         recording = self.bench.recording(stack, moved, self.request, self.probing)
         row = next((row for row in recording.rows if row["case"] == self.difference.case), None)
         if row is None or "values" not in row:
-            return None, recording.failure or (str(row["error"]) if row else "the case does not run there")
+            return None, recording.failure or (
+                str(row["error"]) if row else "the case does not run in that environment"
+            )
         theta = probes.theta_at(self.row, row, self.difference)
         if theta is None:
-            return None, "the value that differs is not there"
+            return None, "the value that differs does not exist in that environment"
         return theta > probes.FAIL_THETA, ""
 
 
@@ -108,7 +110,7 @@ def cause(bisection: Bisection, moved: Mapping[str, tuple[str | None, str | None
     packages = {name: (was, becomes) for name, (was, becomes) in moved.items() if becomes is not None}
     order = sorted(packages, key=lambda name: (PRIMARY.index(name) if name in PRIMARY else len(PRIMARY), name))
     if not order:
-        return _none(bisection, "no package involved has a different version")
+        return _none(bisection, "no package that takes part has a different version")
     targets = {name: str(packages[name][1]) for name in order}
     took_part = set(bisection.row.get("packages", ())) | {"torch"}
     weights = [_weight(name, took_part) for name in order]

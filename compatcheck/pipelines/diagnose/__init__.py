@@ -44,7 +44,7 @@ def explain(
     log = judged_log(logs)
     run = (log.last or _run_from_hits(log)) if log else None
     if not (case.environment.facts or case.sightings or case.hits or case.said or run):
-        seen = "it contains no version, setting, loss or error"
+        seen = "the input contains no version, setting, loss or error"
         subject = ", ".join(_("standard input") if path == "-" else path for path in inputs)
         raise NothingInspectedError("diagnosing", subject, seen, "paste the versions, the log or the error")
     context, weighed = rank(case, known)
@@ -62,7 +62,7 @@ def _run_from_hits(log: Log) -> Run | None:
     if not log.hits:
         return None
     line = log.hits[0].location.line or 1
-    return Run(Signature("known-error-line", marked("a line that a matrix entry matches")), line, line, 0)
+    return Run(Signature("known-error-line", marked("a line that matches a matrix entry")), line, line, 0)
 
 
 def _explanation(

@@ -31,7 +31,7 @@ def _versions(reading: Reading) -> Iterator[Evidence]:
         if (distribution_of(path) or path == "python") and at is not None and at.file in sources:
             stated = environment.get(path)
             if _differ(value, stated) and not _is_mentioned(reading, path, value):
-                text = _("the given environment has {name} {value}, the input was written with {stated}")
+                text = _("the given environment has {name} {value}, but the input was written with {stated}")
                 yield Evidence(text.format(name=distribution_of(path) or path, value=value, stated=stated), at)
 
 
@@ -61,5 +61,5 @@ def _ruled_out(reading: Reading, ranked: Sequence[Ranked], context: Context) -> 
     failed = [path for path in best.weighed.failed() if distribution_of(path) and path in named]
     if failed:
         why = next(iter(evidence.speaks_against(best, context)))
-        text = _("its error line matches {entry}, but the given environment rules that out: {why}")
+        text = _("an error line matches {entry}, but the given environment rules this entry out: {why}")
         yield Evidence(text.format(entry=best.row.id, why=why.text), best.hits[0].location)

@@ -79,7 +79,7 @@ def plan(
             if demands.torch_backend == task.torch_backend:
                 raise
             build = f"the {demands.torch_backend} build of torch"
-            raise Unsolvable("resolving", build, str(error), "run this on a machine that can reach it") from None
+            raise Unsolvable("resolving", build, str(error), "run this on a machine that can reach the index") from None
         except Unsolvable as error:
             require_existing(task, error)
             raise
@@ -163,7 +163,12 @@ def _first(task: Task) -> tuple[Task, Solution | Unsolvable, tuple[str, ...]]:
     except resolver.IndexDown as error:
         if task.torch_backend is None or task.insists:
             raise
-        notes = (f"the {task.torch_backend} build of torch is pinned unchecked, without its dependencies: {error}",)
+        notes = (
+            (
+                f"the {task.torch_backend} build of torch is pinned without a check and without its "
+                f"dependencies: {error}"
+            ),
+        )
         task = task._replace(torch_backend=None, unreached=task.torch_backend)
         first = _as_asked(task)
     if task.latest and isinstance(first, Solution):

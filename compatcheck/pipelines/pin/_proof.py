@@ -91,4 +91,4 @@ def _unverified(trials: Iterable[Trial], unproven: Sequence[str]) -> str | None:
     for trial in trials:
         if trial.after.outcome != "pass":
             return f"{trial.entry or trial.title}: {trial.after.outcome}, {trial.after.why}"
-    return f"no probe can prove {', '.join(unproven)}" if unproven else None
+    return f"no probe can verify {', '.join(unproven)}" if unproven else None

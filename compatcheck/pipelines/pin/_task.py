@@ -106,7 +106,7 @@ def subject(
         asked = asked._replace(complete=bool(here.facts.get("distributions_complete")))
     place = target.prefix if target else str(snapshot or os.getcwd())
     if not any(line.asked for line in asked.lines):
-        seen = "it names nothing to pin"
+        seen = "the input names nothing to pin"
         advice = "pass packages, a requirements file or pyproject.toml, or an environment with --python"
         raise NothingInspectedError("pinning", ", ".join((*sources, *texts)) or place, seen, advice)
     backend = backend_of(asked.preferred.get("torch", "")) if torch_backend is None else torch_backend

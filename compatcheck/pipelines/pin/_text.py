@@ -33,7 +33,7 @@ def written(planned: Plan, format_name: str, previous: str | None, hashes: bool,
 def left_out(planned: Plan, format_name: str, previous: str | None, text: str) -> tuple[str, ...]:
     """What is not in that text, or is there unjudged, a line for each."""
     kept = (
-        f"{line.where}: {line.name or 'this line'} is {line.kept}; it is left unchanged and unchecked"
+        (f"{line.where}: {line.name or 'this line'} is {line.kept}; the line is left unchanged and unchecked")
         for line in planned.task.wanted.lines
         if line.kept and line.at
     )

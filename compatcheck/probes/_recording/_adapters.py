@@ -75,7 +75,11 @@ def _note_beginning(record: Record, model: Module) -> None:
         if ".lora_" in name and parameter.requires_grad:
             size = float(parameter.detach().double().norm()) / max(parameter.numel(), 1) ** 0.5
             words = (
-                "zero" if size == 0 else f"2 to the {round(math.log2(size))}" if math.isfinite(size) else "not finite"
+                "zero"
+                if size == 0
+                else f"2 to the power of {round(math.log2(size))}"
+                if math.isfinite(size)
+                else "not finite"
             )
             record.text("size of the initial adapters", words, common_name(name))
 

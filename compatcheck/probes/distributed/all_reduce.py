@@ -1,17 +1,17 @@
 """Collectives between two processes: sums, gathers and broadcasts.
 
-All-reduce (sum) of tensors of 1, 1000 and 300001 elements in float32, bfloat16 and float16 is compared with the
-float64 sum of what the ranks put in; broadcast and all-gather have to deliver every bit. The same sum in one process
-is the control.
+The all-reduce (sum) of tensors of 1, 1000 and 300001 elements in float32, bfloat16 and float16 is compared with the
+float64 sum of the inputs of the ranks. Broadcast and all-gather must deliver every bit. The same sum in one process is
+the control.
 
-Bound for the sum of W terms: float32, 1 u |y| + 8 sqrt(W) u (|y| + |t|), |t| the 2-norm of the terms of one element;
-16 bits, where gloo and NCCL round each partial sum to the dtype, u |y| + 2 (W - 1) u |t|. An element beyond 4 times
-that fails, as do ranks whose sums differ in a bit (their parameters would drift apart) and a collective that raises.
-Healthy stacks gave 0.5.
+Bound for the sum of W terms: in float32, 1 u |y| + 8 sqrt(W) u (|y| + |t|), where |t| is the 2-norm of the terms of
+one element. In 16 bits, gloo and NCCL round each partial sum to the dtype, and the bound is u |y| + 2 (W - 1) u |t|.
+The probe fails if an element is beyond 4 times the bound, if the sums of two ranks differ in a bit (their parameters
+would drift apart), or if a collective raises an error. Healthy stacks gave 0.5.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free.
 
-Request: seed, device, training (skipped where its world_size is 1).
+Request: seed, device, training (skipped if its world_size is 1).
 """
 
 from __future__ import annotations

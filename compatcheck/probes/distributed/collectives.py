@@ -1,20 +1,20 @@
-"""Collectives over all sizes: exact sums, every bit delivered, repeatable results.
+"""Collectives of all sizes: sums are exact, every bit arrives, results are repeatable.
 
-all_reduce, reduce_scatter, all_gather, broadcast and all_to_all in float32, bfloat16 and float16, on buffers from 1
-KiB to 256 MiB, each several times. Whole numbers so small that no partial sum rounds in the dtype have to come out
-exact; where ranks only pass on what others hold, each element tells who sent it. Drawn values may miss their float64
-sum by the bound of `all_reduce`: in float32 u |y| + 8 sqrt(W) u (|y| + |t|), |t| the 2-norm of the W terms of an
-element; in 16 bits, where each partial sum is rounded to the dtype, u |y| + 2 (W - 1) u |t|. Beyond 4 times that an
-element fails, as do ranks whose results differ in a bit, a repetition that gives other numbers, and a collective that
-raises.
+all_reduce, reduce_scatter, all_gather, broadcast and all_to_all run in float32, bfloat16 and float16, on buffers from
+1 KiB to 256 MiB, each several times. Some inputs are whole numbers so small that no partial sum is rounded in the
+dtype; their results must be exact. If ranks only pass data on, each element shows which rank sent it. Random inputs
+may differ from their float64 sum by the bound of `all_reduce`: in float32 u |y| + 8 sqrt(W) u (|y| + |t|), where |t|
+is the 2-norm of the W terms of an element; in 16 bits, where each partial sum is rounded to the dtype, u |y| + 2 (W -
+1) u |t|. The probe fails if an element is beyond 4 times this bound, if the results of two ranks differ in a bit, if a
+repetition gives other numbers, or if a collective raises an error.
 
-Sizes go up until the time for an operation and dtype is spent; those left out are told, and so is the bus bandwidth
-reached: bytes a second times 2 (W - 1) / W for all_reduce, (W - 1) / W where every rank holds a part, 1 for broadcast.
-A race that does not show in so many repetitions is not found.
+The sizes increase until the time for an operation and dtype is used up. The result lists the sizes that were left out
+and the bus bandwidth that was reached: bytes per second times 2 (W - 1) / W for all_reduce, times (W - 1) / W if every
+rank holds a part, times 1 for broadcast. A race that does not appear in so many repetitions is not found.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free.
 
-Request: seed, device, seconds (for all of it, default 20; on GPUs 60), training (skipped where its world_size is 1).
+Request: seed, device, seconds (in total, default 20; on GPUs 60), training (skipped if its world_size is 1).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def judge(measured: Measured) -> "Tuple[Outcome, str]":
     ]
     silent = [row for row in measured["rows"] if "sizes" not in row and "recorded" in row]
     lines += ["not tried: " + ", ".join(sorted({str(row["case"]) for row in silent}))] if silent else []
-    return outcome, ", ".join(lines) + "; a race may not show in so few repetitions"
+    return outcome, ", ".join(lines) + "; a race may not appear in so few repetitions"
 
 
 def joint_cases(request: Request, device: str) -> List[Row]:

@@ -1,22 +1,22 @@
 """Gradients of DistributedDataParallel on two processes.
 
-The gradients of a small network on two ranks are compared with the exact ones of the same global batch: as it stands,
-in buckets smaller than the network, with gradient_as_bucket_view, with a static graph, with find_unused_parameters
-and a layer that takes no part, with no_sync around all but the last of four backward passes, and, in torch's join
-context, with a rank that has run out of data. The second rank begins with other weights, which DDP has to replace by
-those of the first; so it has to replace a buffer that drifted on the second rank, as running statistics do, before
-the forward pass that reads it. One process of plain torch with the whole batch is the control.
+The gradients of a small network on two ranks are compared with the exact gradients of the same global batch. The
+variants are: the default settings; buckets smaller than the network; gradient_as_bucket_view; a static graph;
+find_unused_parameters with a layer that is not used; no_sync around all but the last of four backward passes; and
+torch's join context with a rank that has no more data. The second rank starts with different weights, which DDP must
+replace by the weights of the first rank. A buffer that differs on the second rank, like running statistics, must also
+be replaced before the forward pass that reads it. One process of plain torch with the whole batch is the control.
 
-Bound: the relative distance to the float64 gradient, over all parameters or for one, is at most 64 u in float32 and
-16 u in bfloat16 (u = 2^-24, 2^-8: some dozens of roundings in a gradient of a few layers) and at most twice that of
-one process; above 4 times either it fails, and so does a variant that raises, or leaves the ranks with gradients that
-differ in a bit. Healthy stacks gave 0.23 and 1.9; a gradient summed and not averaged, or averaged twice, gives 10^4
-and more.
+Bound: the relative distance to the float64 gradient, over all parameters or for one parameter, is at most 64 u in
+float32 and 16 u in bfloat16 (u = 2^-24 and 2^-8: some dozens of roundings in a gradient of a few layers), and at most
+twice the distance of one process. Above 4 times either bound the probe fails. It also fails if a variant raises an
+error or leaves the ranks with gradients that differ in a bit. Healthy stacks gave 0.23 and 1.9. A gradient that is
+summed and not averaged, or averaged twice, gives 10^4 and more.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free. What raises on the CPU is only recorded where a GPU is
-present.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free. If a GPU is present, an error on the CPU is
+only recorded.
 
-Request: seed, device, dtype (tried beside float32), training (skipped where its world_size is 1).
+Request: seed, device, dtype (tested in addition to float32), training (skipped if its world_size is 1).
 """
 
 from __future__ import annotations
@@ -135,7 +135,11 @@ def _case(
     uneven: bool = False,
     drifted: bool = False,
 ) -> Row:
-    words = {unused: ", a layer unused", uneven: ", one rank without data", drifted: ", a buffer apart"}.get(True, "")
+    words = {
+        unused: ", one unused layer",
+        uneven: ", one rank without data",
+        drifted: ", a buffer that differs on the second rank",
+    }.get(True, "")
     return {
         "case": _ranks.passes(passes) + words,
         "variant": "DDP, " + variant,

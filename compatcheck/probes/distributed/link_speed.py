@@ -1,12 +1,13 @@
-"""Speed between processes: measured for every pair, one pair at a time.
+"""Speed between processes: every pair is measured, one pair at a time.
 
-Each pair sends the other a buffer and receives one, some times in a row, in rounds in which everybody has another
-partner, twice over. An exchange takes as long as it takes its slower side, and the best counts, in bytes a second each
-way, for a process that waits for its turn on a busy machine makes a good link look slow. On one machine that is the
-speed of its own memory. Between nodes (`compatcheck cluster`) each node has a best link; one that reaches less than 0.4
-of the median of these is told as slow. A failure means that a pair delivers something else than was sent, bit by bit.
+Each pair of ranks exchanges buffers several times in a row. In each round every rank has another partner, and all
+rounds run twice. An exchange takes as long as its slower side. The best exchange counts, in bytes per second in each
+direction, because a process that waits for its turn on a busy machine makes a good link look slow. On one machine,
+this measures the speed of its own memory. Between nodes (`compatcheck cluster`), each node has a best link; a link
+below 0.4 of the median of these is reported as slow. A failure means that a pair received different data than was
+sent, compared bit by bit.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free.
 
 Request: seed, device.
 """
@@ -66,7 +67,7 @@ def judge(measured: Measured) -> "Tuple[Outcome, str]":
     if outcome != "pass":
         return outcome, why
     speed = max(max(each) for row in measured["rows"] for each in row.get("speeds", {}).values())
-    return outcome, "every pair delivered every bit, the fastest at %.0f MB/s each way" % (speed / 1e6)
+    return outcome, "every pair delivered every bit; the fastest pair reached %.0f MB/s each way" % (speed / 1e6)
 
 
 def partners(number: int, world: int) -> List[Any]:

@@ -1,20 +1,20 @@
-"""The dtype in which gradients are reduced between ranks: requested, used, and its cost.
+"""The dtype in which gradients are reduced: the dtype requested, the dtype used, and its cost.
 
-Two ranks train a small network for one step under DistributedDataParallel, FSDP, FSDP2 and DeepSpeed's ZeRO, and every
-collective that carries gradients is recorded with its dtype as torch.distributed gets it. Asked is, in turn: weights in
-float32 (sums in float32), weights in bfloat16 (DDP sums in bfloat16), `MixedPrecision(reduce_dtype=...)` of FSDP in
-float32 and bfloat16, `MixedPrecisionPolicy` of FSDP2 likewise, the bf16 compression hook of DDP, and
-`communication_data_type` of ZeRO.
+Two ranks train a small network for one step under DistributedDataParallel, FSDP, FSDP2 and DeepSpeed's ZeRO. Every
+collective that carries gradients is recorded with the dtype that torch.distributed gets. These settings are requested
+in turn: weights in float32 (sums in float32); weights in bfloat16 (DDP sums in bfloat16);
+`MixedPrecision(reduce_dtype=...)` of FSDP in float32 and bfloat16; `MixedPrecisionPolicy` of FSDP2 in the same dtypes;
+the bf16 compression hook of DDP; and `communication_data_type` of ZeRO.
 
-Bound: the dtype that runs is the one that is asked. The gradient's error is measured against float64 beside that: at
-most 64 u in float32 and 16 u in 16 bits, u the roundoff of the wider of the asked reduction and the weights' dtype. A
-failure means that a setting is accepted and ignored: gradients lose bits in every step though float32 was asked, or
-float32 costs twice the traffic that bfloat16 would. A sum in 16 bits that nobody asked otherwise is a fact, not a
-fault.
+Bound: the dtype that is used must be the requested dtype. In addition, the error of the gradient is measured against
+float64: at most 64 u in float32 and 16 u in 16 bits, with u the roundoff of the wider of the requested reduction dtype
+and the dtype of the weights. A failure means that a setting is accepted and ignored: gradients lose bits in every step
+although float32 was requested, or float32 causes twice the traffic of the requested bfloat16. A sum in 16 bits is a
+fact and not a fault if nothing else was requested.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free.
 
-Request: seed, device, ways (of ddp, fsdp, fsdp2 and zero; default all), training (skipped where its world_size is 1).
+Request: seed, device, ways (of ddp, fsdp, fsdp2 and zero; default all), training (skipped if its world_size is 1).
 """
 
 from __future__ import annotations

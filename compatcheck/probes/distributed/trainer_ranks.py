@@ -1,20 +1,20 @@
-"""The transformers Trainer on two processes, against one step on the whole batch.
+"""The transformers Trainer on two processes, compared with one step on the whole batch.
 
-Two ranks take one SGD step of a tiny random model with DistributedDataParallel. It is compared with the same step in
-plain torch on all their sequences: the gradient of the mean over all tokens that are predicted. The sequences have
+Two ranks take one SGD step of a tiny random model with DistributedDataParallel. The step is compared with the same step
+in plain torch on all sequences of both ranks: the gradient of the mean over all predicted tokens. The sequences have
 equal or unequal label counts, and each rank takes them in one batch or in two micro-batches. The Trainer weights the
-ranks as it does by default, or by their tokens (`average_tokens_across_devices`). The model is Llama as it stands, one
-whose forward takes no token count, or the user's architecture in place of both.
+ranks by its default, or by their tokens (`average_tokens_across_devices`). The models are an unchanged Llama and one
+whose forward takes no token count; the user's architecture replaces both if a config is given.
 
-Bound: that of [gradient_accumulation](../training/gradient_accumulation.py). It also fails if the parameters of the
-ranks differ in a bit after the step. The control is the same step in one process of plain torch.
-Differs by design: unless it weights by tokens, the Trainer documents the mean of the ranks' means, and for models that
-take no token count the mean of the means of all micro-batches. Where the update is that, the size of the difference is
-reported.
+Bound: that of [gradient_accumulation](../training/gradient_accumulation.py). The probe also fails if the parameters
+of the ranks differ in a bit after the step. The control is the same step in one process of plain torch.
+Differs by design: unless it weights by tokens, the Trainer documents the mean of the ranks' means. For models that take
+no token count, it documents the mean of the means of all micro-batches. If the update is this mean, the probe reports
+the size of the difference.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free.
 
-Request: seed, device, config, training (skipped where its world_size is 1).
+Request: seed, device, config, training (skipped if its world_size is 1).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ RANKS = "few"
 
 SEQUENCES = 4
 OPTION = "average_tokens_across_devices"
-EQUAL_RANKS = "the Trainer averages the ranks with equal weight unless average_tokens_across_devices is set"
-EQUAL_BATCHES = "the Trainer averages batches with equal weight for models that do not accept a token count"
+EQUAL_RANKS = "the Trainer gives all ranks equal weight in the average unless average_tokens_across_devices is set"
+EQUAL_BATCHES = "the Trainer gives all batches equal weight in the average for models that do not accept a token count"
 
 
 def measure(request: Request, stage: Stage) -> Measuring:

@@ -1,22 +1,22 @@
 """Several backward passes per step under DeepSpeed's ZeRO.
 
-Micro-batches can be summed in three ways: the engine counts them (gradient_accumulation_steps, backward and step each
-time: managed), the caller marks the last (set_gradient_accumulation_boundary before each, one step: boundary), or the
-caller makes several backward passes and then one step, with gradient_accumulation_steps 1 (bare). The gradient that
-an SGD step applies is compared with the exact one of all micro-batches, on two ranks, for ZeRO stages 0 to 3. One
-process of plain torch with the whole batch is the control.
+Micro-batches can be summed in three ways. managed: the engine counts them (gradient_accumulation_steps, with backward
+and step for each micro-batch). boundary: the caller marks the last one (set_gradient_accumulation_boundary before
+each, one step). bare: the caller makes several backward passes and then one step, with gradient_accumulation_steps 1.
+The gradient that an SGD step applies is compared with the exact gradient of all micro-batches, on two ranks, for ZeRO
+stages 0 to 3. One process of plain torch with the whole batch is the control.
 
-Bound: as in zero_gradients, 64 u in float32 and 16 u in bfloat16 (relative, 2-norm) and twice the control's own
-error; four times that fails. A lost micro-batch gives 10^5 in float32.
-Known (torch 2.13.0): with stage 2, managed and boundary keep the last pass alone in DeepSpeed 0.17.6 to 0.18.2
-(deepspeedai/DeepSpeed#7718). Bare is right with stages 0 and 3, raises a TypeError with stages 1 and 2 in 0.17.6 to
-0.18.2, and silently keeps the last pass alone there from 0.18.3 to 0.19.8. As its use is beyond what DeepSpeed
-promises, bare is recorded, and judged only where the request names it.
+Bound: as in zero_gradients, 64 u in float32 and 16 u in bfloat16 (relative, 2-norm), and twice the error of the
+control. Four times this bound fails. A lost micro-batch gives 10^5 in float32.
+Known (torch 2.13.0): with stage 2, managed and boundary keep only the last pass in DeepSpeed 0.17.6 to 0.18.2
+(deepspeedai/DeepSpeed#7718). bare is right with stages 0 and 3. With stages 1 and 2 it raises a TypeError in 0.17.6 to
+0.18.2, and silently keeps only the last pass from 0.18.3 to 0.19.8. DeepSpeed does not promise to support this use, so
+bare is recorded, and judged only if the request names it.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free. Nothing is compiled.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free. Nothing is compiled.
 
-Request: seed, device, dtype (tried beside float32), stages (default that of the training, else 0 to 3), ways (default
-managed and boundary).
+Request: seed, device, dtype (tested in addition to float32), stages (default the stage of the training, else 0 to 3),
+ways (default managed and boundary).
 """
 
 from __future__ import annotations
@@ -72,6 +72,6 @@ def _cases(request: Request, device: str) -> List[Row]:
                     "way": way,
                 }
                 if recorded:
-                    case["recorded"] = "no use that DeepSpeed promises"
+                    case["recorded"] = "DeepSpeed does not promise to support this use"
                 cases.append(case)
     return cases

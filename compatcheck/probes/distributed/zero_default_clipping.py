@@ -2,16 +2,17 @@
 
 The default of gradient_clipping was 0 (off) and is 1.0 from DeepSpeed 0.19.3 on (deepspeedai/DeepSpeed#8068). One SGD
 step of a small network whose gradient norm is above 1 is compared with the exact gradient of the global batch, on two
-ranks, for ZeRO stages 0 to 3: with gradient_clipping left out and, as a control beside one process of plain torch,
-set to 0. The ratio in a row is the size of the applied gradient over the true one: 1 where nothing is clipped.
+ranks, for ZeRO stages 0 to 3. gradient_clipping is not set. Two controls run as well: gradient_clipping set to 0, and
+one process of plain torch. The ratio in a row is the size of the applied gradient divided by the size of the true
+gradient: 1 if nothing is clipped.
 
-Bound: as in zero_gradients, 64 u in float32 (relative, 2-norm) and twice the error of one process; four times that
-fails. Clipping a gradient of norm 2 to 1 gives 10^5. A clipped step is what the new default says, so it is recorded,
-and judged only where the request asks for a step that is not clipped.
+Bound: as in zero_gradients, 64 u in float32 (relative, 2-norm), and twice the error of one process. Four times this
+bound fails. Clipping a gradient of norm 2 to 1 gives 10^5. The new default clips by design, so a clipped step is
+recorded, and judged only if the request asks for a step that is not clipped.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free. Nothing is compiled.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free. Nothing is compiled.
 
-Request: seed, device, stages (default that of the training, else 0 to 3), unclipped (true: the user expects no
+Request: seed, device, stages (default the stage of the training, else 0 to 3), unclipped (true: the user expects no
 clipping).
 """
 
@@ -62,6 +63,6 @@ def _cases(request: Request, device: str) -> List[Row]:
                 "config": {"gradient_clipping": value},
             }
             if value is None and not request.get("unclipped"):
-                case["recorded"] = "DeepSpeed's own default, whatever it is"
+                case["recorded"] = "DeepSpeed's own default"
             cases.append(case)
     return cases

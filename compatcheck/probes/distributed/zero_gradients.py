@@ -1,26 +1,27 @@
 """Gradients of DeepSpeed's ZeRO stages on two processes.
 
-One optimiser step of a small network on two ranks is compared with the exact gradient of the same global batch, for
-ZeRO stage 0 to 3, with one backward pass a step and with several that the engine counts
+One optimizer step of a small network on two ranks is compared with the exact gradient of the same global batch, for
+ZeRO stages 0 to 3: with one backward pass per step and with several that the engine counts
 (gradient_accumulation_steps), in float32 and bfloat16, with and without overlap_comm and contiguous_gradients, with
-buckets that the network overfills, and with a layer that takes no part. One process of plain torch with the whole
-batch is the control.
+buckets that are too small for the network, and with a layer that is not used. One process of plain torch with the
+whole batch is the control.
 
-The gradient is read from an SGD step at a learning rate of 1024, so it is the one that trains. Bound: the relative
-distance to the float64 gradient, over all parameters or for one, is at most 64 u in float32 and 16 u in bfloat16 (u =
-2^-24, 2^-8: some dozens of roundings in a gradient of a few layers) and at most twice that of one process; above 4
-times either it fails, and so does a stage that raises or leaves the ranks with different parameters. A healthy stack
-(DeepSpeed 0.19.8, torch 2.13.0 on a CPU, 24 seeds) gave 0.21 and 1.5; lost micro-batches give 10^5 in float32.
-Known: ZeRO-2 of DeepSpeed 0.17.6 to 0.18.2 keeps the last micro-batch alone (deepspeedai/DeepSpeed#7718).
+The gradient is read from an SGD step at a learning rate of 1024, so it is the gradient that trains. Bound: the
+relative distance to the float64 gradient, over all parameters or for one parameter, is at most 64 u in float32 and 16
+u in bfloat16 (u = 2^-24 and 2^-8: some dozens of roundings in a gradient of a few layers), and at most twice the
+distance of one process. Above 4 times either bound the probe fails. It also fails if a stage raises an error or leaves
+the ranks with different parameters. A healthy stack (DeepSpeed 0.19.8, torch 2.13.0 on a CPU, 24 seeds) gave 0.21 and
+1.5; lost micro-batches give 10^5 in float32.
+Known: ZeRO-2 of DeepSpeed 0.17.6 to 0.18.2 keeps only the last micro-batch (deepspeedai/DeepSpeed#7718).
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free; the CPU has no streams, so faults of overlap that are a
-matter of timing do not show there. What raises on the CPU is only recorded where a GPU is present, and so is
-contiguous_gradients off, which DeepSpeed before 0.19.8 or so does not reduce on the CPU (it looks for a type of
-tensor that the CPU has not). Nothing is compiled.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free. The CPU has no streams, so overlap faults that
+depend on timing do not appear there. If a GPU is present, an error on the CPU is only recorded. contiguous_gradients
+off is also only recorded: DeepSpeed before about 0.19.8 does not reduce such gradients on the CPU, because it looks
+for a tensor type that the CPU does not have. Nothing is compiled.
 
-Request: seed, device, dtype (tried beside float32), stages (default that of the training, else 0 to 3), passes
-(backward passes a step, default the training's gradient_accumulation_steps, 4 at most), training (the settings of its
-deepspeed section are tried).
+Request: seed, device, dtype (tested in addition to float32), stages (default the stage of the training, else 0 to 3),
+passes (backward passes per step, default the training's gradient_accumulation_steps, at most 4), training (the
+settings of its deepspeed section are tested).
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _cases(request: Request, device: str) -> List[Row]:
         cases.append(_case(request, number, "float32", 1, {}, unused=True))
     for case in cases:
         if device == "cpu" and case["zero"].get("contiguous_gradients") is False:
-            case["recorded"] = "older DeepSpeed leaves such gradients unreduced only on the CPU"
+            case["recorded"] = "older DeepSpeed leaves such gradients unreduced, but only on the CPU"
     return cases
 
 
@@ -83,7 +84,7 @@ def _case(request: Request, stage: int, dtype: str, passes: int, zero: Settings,
         key if value is True else "no " + key if value is False else key for key, value in sorted(zero.items())
     )
     return {
-        "case": _ranks.passes(passes) + (", a layer unused" if unused else ""),
+        "case": _ranks.passes(passes) + (", one unused layer" if unused else ""),
         "variant": "ZeRO-%d" % stage + (" with " + words if words else ""),
         "dtype": dtype,
         "seed": int(request["seed"]),

@@ -1,20 +1,21 @@
 """Models built inside DeepSpeed's zero.Init.
 
-A small network built under `with deepspeed.zero.Init():` takes one ZeRO-3 step on two ranks, whose gradient is
-compared with the exact one of the global batch; the same step with the network built outside it and one process of
-plain torch are the controls. Then torch._dynamo is imported for the first time inside the context, as building a
-transformers model there does in a fresh process, and for comparison before it.
+A small network is built under `with deepspeed.zero.Init():` and takes one ZeRO-3 step on two ranks. Its gradient is
+compared with the exact gradient of the global batch. The same step with the network built outside the context, and one
+process of plain torch, are the controls. Then torch._dynamo is imported for the first time inside the context, as
+happens when a transformers model is built there in a fresh process. For comparison, it is also imported before the
+context.
 
-Bound of the gradient: as in zero_gradients, 64 u in float32 (relative, 2-norm) and twice the error of one process.
-The import fails where it raises.
-Known: with torch 2.13.0 to 2.15.0 and DeepSpeed 0.19.8 the import inside the context raises "TypeError: Signature
-mismatch", for zero.Init puts a function in the place of torch.Tensor.__new__ whose signature dynamo does not accept.
-DeepSpeed up to 0.19.7 imports torch._dynamo by itself, long before. As that bites only whoever has not imported it
-when the context opens, it is recorded, and judged only where asked.
+Bound of the gradient: as in zero_gradients, 64 u in float32 (relative, 2-norm), and twice the error of one process.
+The import fails if it raises an error.
+Known: with torch 2.13.0 to 2.15.0 and DeepSpeed 0.19.8, the import inside the context raises "TypeError: Signature
+mismatch". zero.Init replaces torch.Tensor.__new__ by a function whose signature dynamo does not accept. DeepSpeed up
+to 0.19.7 imports torch._dynamo itself, long before. The fault affects only programs that have not imported
+torch._dynamo when the context opens, so it is recorded, and judged only on request.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free. Nothing is compiled.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free. Nothing is compiled.
 
-Request: seed, device, lazy_import (true: judge the import inside the context too).
+Request: seed, device, lazy_import (true: also judge the import inside the context).
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _cases(request: Request) -> List[Row]:
     imported = {**seeded, "case": IMPORT, "any_device": True}
     inside = {**imported, "variant": "inside zero.Init", "import": "inside"}
     if not request.get("lazy_import"):
-        inside["recorded"] = "affects only a model built by hand before anything imported " + IMPORTED
+        inside["recorded"] = "affects only a model that is built by hand before anything imports " + IMPORTED
     step = {**seeded, "case": _ranks.passes(1), "stage": 3}
     return [
         inside,

@@ -1,22 +1,22 @@
-"""Training steps under DeepSpeed's ZeRO against one process.
+"""Training steps under DeepSpeed's ZeRO, compared with one process.
 
-Six optimiser steps of a small network on all ranks, with the user's own DeepSpeed settings (stage, overlap_comm,
-contiguous_gradients, reduce_scatter, offload, clipping, accumulation), its buckets made so small that they swap a
-dozen times in every backward pass. Without settings: every stage, and ZeRO-2 as two reports had it whose loss went to
-0 or NaN there, that of GLM-4 (zai-org/GLM-4#260: overlap_comm, contiguous_gradients and reduce_scatter, bfloat16) and
-that of XTuner (InternLM/xtuner#841: overlap_comm, bfloat16, several micro-batches a step). The size of the gradient in
-each step and the parameters at the end are compared with those of one process in float64; one process of plain torch
-with the whole batch is the control.
+A small network takes six optimizer steps on all ranks, with the user's own DeepSpeed settings (stage, overlap_comm,
+contiguous_gradients, reduce_scatter, offload, clipping, accumulation). Its buckets are so small that they are swapped
+a dozen times in every backward pass. Without settings, the probe runs every stage, and ZeRO-2 with the settings of two
+reports in which the loss went to 0 or NaN: GLM-4 (zai-org/GLM-4#260: overlap_comm, contiguous_gradients and
+reduce_scatter, bfloat16) and XTuner (InternLM/xtuner#841: overlap_comm, bfloat16, several micro-batches per step). The
+size of the gradient in each step and the parameters at the end are compared with those of one process in float64. One
+process of plain torch with the whole batch is the control.
 
-Bound: a relative distance of 64 u in float32 and 16 u in 16 bits (u = 2^-24, 2^-8) and twice the control's own error;
-above 4 times either it fails, and so does a stage that raises or leaves ranks with different parameters. A healthy
-stack (DeepSpeed 0.19.8, torch 2.13.0 on a CPU) gave 0.2 and 1.1.
+Bound: a relative distance of 64 u in float32 and 16 u in 16 bits (u = 2^-24 and 2^-8), and twice the error of the
+control. Above 4 times either bound the probe fails. It also fails if a stage raises an error or leaves the ranks with
+different parameters. A healthy stack (DeepSpeed 0.19.8, torch 2.13.0 on a CPU) gave 0.2 and 1.1.
 
-Runs over gloo on the CPU, over NCCL where two GPUs are free. The CPU has no streams, so what overlap breaks there is
-not seen; and on GPUs a race may not show in six steps: a pass does not prove that there is none.
+The probe runs over gloo on the CPU, and over NCCL if two GPUs are free. The CPU has no streams, so faults of overlap
+do not appear there. On GPUs, a race may not appear in six steps: a pass does not prove that there is none.
 
-Request: seed, device, dtype (tried beside float32), stages (default that of the training, else 0 to 3), training (its
-deepspeed section and gradient_accumulation_steps are tried).
+Request: seed, device, dtype (tested in addition to float32), stages (default the stage of the training, else 0 to 3),
+training (its deepspeed section and gradient_accumulation_steps are tested).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def work(case: Case, rank: Rank) -> Measured:
 def judge(measured: Measured) -> "Tuple[Outcome, str]":
     """As for all ranks; a pass says what it does not prove."""
     outcome, why = _ranks.judge(measured)
-    return outcome, why + ("; a race may not show in %d steps" % _run.STEPS if outcome == "pass" else "")
+    return outcome, why + ("; a race may not appear in %d steps" % _run.STEPS if outcome == "pass" else "")
 
 
 def joint_cases(request: Request, device: str) -> List[Row]:

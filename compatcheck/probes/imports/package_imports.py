@@ -1,24 +1,24 @@
 """Imports of the training packages.
 
-Every training package that is installed is imported in a process of its own making, with the modules that a training
-run loads lazily (`Trainer`, the auto classes, LoRA, `SFTTrainer` and so on); torchvision's operators are called
-once. Packages share one process as long as all goes well, as in a training run, and begin where the parent of the
-probes has got to, which has imported torch and transformers for the others; one that raises, dies, hangs or is
-ended is tried again alone in a fresh process, and that is what counts. Only the standard library is needed, so that
-a broken torch can be named.
+Every installed training package is imported in a separate process, together with the modules that a training run loads
+lazily (`Trainer`, the auto classes, LoRA, `SFTTrainer` and so on). The operators of torchvision are called once. As in
+a training run, packages share one process while no import fails. This process starts from the parent process of the
+probes, which has imported torch and transformers for the other probes. A package that raises an error, dies, hangs or
+is ended is imported again alone in a fresh process, and this result counts. The probe needs only the standard library,
+so it can also name a broken torch.
 
 There is no number and no bound: an import works or it does not. A failure names the statement, the exception and the
-chain of files that led to it, with the distribution that asked and the version of the one that was asked: an undefined
-symbol is a binary built for another release, `cannot import name` two releases that do not belong together, a missing
-library an environment that is incomplete. A fatal signal and an import that stands at one place for half a minute are
-failures too. Not decided are one that is slow but moves or waits for a process of its own (a compiler), one that the
-system ends or that finds no memory or disk left, and what fails for want of a GPU where there is none. A package that
-only warns passes.
+chain of files that led to it, with the distribution that imports and the version of the imported distribution. An
+undefined symbol means a binary built for another release, `cannot import name` means two releases that do not fit
+together, and a missing library means an incomplete environment. A fatal signal is also a failure, and so is an import
+that stays at one place for half a minute. Not judged are: an import that is slow but advances, or that waits for a
+process of its own (a compiler); an import that the system ends or that finds no free memory or disk; and an import
+that fails because there is no GPU. A package that only warns passes.
 
-Request: packages (names of distributions; default every training package that is installed), modules (dotted names
-imported as well), statements (import statements instead of the packages), error (a regular expression: a
-failure with another message is shown and not judged), limit (seconds for each package, default 150), alone (true: a
-fresh process for every package).
+Request: packages (names of distributions; default every installed training package), modules (dotted names that are
+also imported), statements (import statements instead of the packages), error (a regular expression: a failure with
+another message is shown and not judged), limit (seconds for each package, default 150), alone (true: a fresh process
+for every package).
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def rows(
             if case.beyond:
                 lost = beyond["lost"]
                 unused = {
-                    "tensor": "gradients of rows beyond",
+                    "tensor": "gradients of rows beyond the last sequence",
                     "nonfinite": lost,
                     "theta": float("inf") if lost else 0.0,
                 }

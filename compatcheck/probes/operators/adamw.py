@@ -1,28 +1,28 @@
 """AdamW in each of its implementations.
 
-torch has several AdamW: one parameter at a time (for loop), all at once (foreach), one kernel
-(fused) and, on CUDA, capturable; which one a script gets depends on the version and the device. Each
-takes five steps with the same given gradients and the parameters are compared with the recurrence of
-the documentation in float64, decay decoupled. The gradients are given and not computed, because Adam
-turns the rounding noise of a near-zero gradient into whole steps.
-Gradients that lie transposed in memory are tried too. The fused CPU kernel of torch 2.4.1 to 2.13.0
-reads them in the wrong order, on CUDA it refuses them (pytorch#106951): backward itself lays gradients
-out as their parameters, so that row is recorded, and judged where the request says transposed_gradients.
-In float32 also under a GradScaler whose third gradient holds an inf: that step has to leave no trace, in
-the parameters or in the step count (pytorch#95781, #96755).
+torch has several implementations of AdamW: one parameter at a time (for loop), all at once (foreach), one kernel
+(fused) and, on CUDA, capturable. The version of torch and the device decide which one a script gets. Each
+implementation takes five steps with the same given gradients. The parameters are compared with the recurrence of the
+documentation in float64, with decoupled decay. The gradients are given and not computed, because Adam turns the
+rounding noise of a near-zero gradient into whole steps.
+Gradients with a transposed memory layout are also tested. The fused CPU kernel of torch 2.4.1 to 2.13.0 reads them in
+the wrong order; on CUDA it refuses them (pytorch#106951). The backward pass itself gives gradients the layout of their
+parameters. This row is therefore recorded, and judged only if the request sets transposed_gradients.
+In float32, a GradScaler whose third gradient contains an inf is tested too. This step must not change the parameters
+or the step count (pytorch#95781, #96755).
 
-Bound, summed over the steps s: 2 u |p| + u (6 |step| + 3 s lr), u the unit roundoff of the parameters'
-dtype: two roundings of the parameter, six of the step, three of each moment in every step before.
-Fused and capturable keep the step count in float32, and there 1 - beta^s cancels: with a for its unit
-roundoff, a |step| (s / 2 + 1) (1 / (1 - beta1^s) + 1 / 2 (1 - beta2^s)) more a step.
-A failure means more than 4 times that, or more than 4 times the error of the recurrence written out
-in the same dtype and with the same corrections, which is the control. Healthy CPU stacks stay below 1.
+Bound, summed over the steps s: 2 u |p| + u (6 |step| + 3 s lr), where u is the unit roundoff of the parameters' dtype.
+It allows for two roundings of the parameter, six of the step, and three of each moment in every earlier step. Fused
+and capturable keep the step count in float32, where 1 - beta^s cancels. With a as the unit roundoff of float32, this
+adds a |step| (s / 2 + 1) (1 / (1 - beta1^s) + 1 / 2 (1 - beta2^s)) for each step.
+A failure means an error of more than 4 times this bound, or of more than 4 times the error of the control. The control
+is the recurrence written out in the same dtype and with the same corrections. Healthy CPU stacks stay below 1.
 
-Facts beside the verdict, which are arithmetic and no fault: float16 parameters with a zero gradient
-become NaN, as epsilon 1e-8 is 0 there; a bfloat16 weight of 1.0 does not move in 50 steps of 1e-3.
+Facts that are not judged, because they are arithmetic and no fault: float16 parameters with a zero gradient become
+NaN, because epsilon 1e-8 is 0 in float16; a bfloat16 weight of 1.0 does not change in 50 steps of 1e-3.
 
-Request: seed, device, dtype (of the parameters; default float32 and bfloat16, on CUDA float16 too),
-transposed_gradients (True where the training sets gradients itself).
+Request: seed, device, dtype (of the parameters; default float32 and bfloat16, on CUDA also float16),
+transposed_gradients (True if the training sets gradients itself).
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ PARAMETERS = "the parameters"
 FLOAT32_STEPS = ("fused", "capturable")
 LOST_STEP = 2
 TRANSPOSED = "transposed gradients"
-UNCOMMON = "backward lays out gradients like their parameters; judged only if the request sets transposed_gradients"
+UNCOMMON = (
+    "the backward pass stores gradients in the layout of their parameters; judged only if "
+    "the request sets transposed_gradients"
+)
 
 
 class Given(NamedTuple):
@@ -134,7 +137,7 @@ def _rows(
 def _lacking(given: Given, options: Mapping[str, bool]) -> str:
     """Why this torch or device has no such implementation."""
     if options.get("capturable") and given.device == "cpu":
-        return "it is for CUDA"
+        return "this implementation needs CUDA"
     try:
         _optimizer(given, options)
     except (RuntimeError, TypeError, ValueError) as error:

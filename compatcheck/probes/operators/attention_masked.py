@@ -1,41 +1,47 @@
 """Scaled dot-product attention in every kernel, forward and backward.
 
-Padded batches hand `scaled_dot_product_attention` an explicit mask, which changes the kernel torch
-picks. This probe builds the masks as transformers does (additive finfo.min, or bool), transposes the
-output as transformers does, sends a random gradient back, and compares the output and the gradients
-of q, k and v with float64 on the CPU, for the kernel torch picks by itself and for every kernel that
-can be asked for by name. Beside them stands plain attention in float32 on the same device, the control.
+Padded batches pass an explicit mask to `scaled_dot_product_attention`, which changes the kernel that torch picks. This
+probe builds the masks as transformers does (additive finfo.min, or bool), transposes the output as transformers does,
+and sends a random gradient back. It compares the output and the gradients of q, k and v with float64 on the CPU, for
+the kernel that torch picks by default and for every kernel that can be selected by name. Plain attention in float32 on
+the same device is the control.
 
-A failure means: an element is further from the exact value than 4 times its rounding budget, or the
-error is more than 4 times that of plain attention at the same precision, or it is not finite, while
-another kernel or the control passes on the same inputs. The budgets are sums of rounding bounds, derived in
-`_attention.py`. Kernels that this machine cannot run are recorded, not judged.
+A failure means that one of these holds while another kernel or the control passes on the same inputs: an element is
+further from the exact value than 4 times its rounding budget; the error is more than 4 times the error of plain
+attention at the same precision; or the result is not finite. The budgets are sums of rounding bounds, derived in
+`_attention.py`. Kernels that this machine cannot run are recorded and not judged.
 
-Groups (`groups` in the request chooses; default all but fully_masked_rows, which bites few):
-unmasked: no mask, and is_causal.
-padded_right, padded_left: every query row that carries gradient has a key. Left padding both with
-  its rows unmasked and with rows of finfo.min alone that carry no gradient, as in training.
-all_true: a mask that masks nothing.
-transposed_inputs: as padded_right, with q, k and v as views of (batch, length, heads, dim) storage.
-grouped_heads: fewer heads of k and v than of q: repeated as transformers does, by enable_gqa where torch has it, and
-  one head broadcast with stride 0.
-fully_masked_rows: rows whose every key carries finfo.min and which do carry gradient. There the
-  softmax is that of equal numbers, the output the mean of v (some kernels define 0 instead, which is
-  accepted), and the derivative is as well defined. CPU flash attention is known (right in torch 2.2,
-  wrong from 2.3 to at least 2.14) to multiply the gradient of such rows by the number of keys.
-  Training meets it where a left-padded sequence keeps the label of its first real token: the last
-  row of padding predicts it.
-shifted_logits: scores near -120 under a mask, length 704 (pytorch#196678: NaN in the gradient of q
-  from cuDNN on compute capability 9.0); lengths 640 and 768 are its controls. The gradients cancel there, so
-  that theta alone decides, as below 16 keys. Other GPUs skip it, a CPU takes length 192. The math kernel before
-  torch 2.5 stores scores in 16 bits, as eager attention does (2.4.1: bit for bit), which near -120 is a watch (theta
-  1.1) and is recorded.
+Groups (`groups` in the request selects them; the default is all except fully_masked_rows, which affects few runs):
 
-Lengths lie around the tiles of 64 and 128. The smoke profile takes one or two of them, on a CPU with the default
-kernel alone; quick takes five, and so does a request for groups; deep takes ten.
+`unmasked`: no mask, and is_causal.
 
-Request: seed, device, groups, profile, head_dim, config (head_dim, num_attention_heads,
-num_key_value_heads). Dtypes are float32 and bfloat16, on CUDA float16 too.
+`padded_right`, `padded_left`: every query row that carries gradient has a key. Left padding is tested with unmasked
+padding rows, and with padding rows that contain only finfo.min and carry no gradient, as in training.
+
+`all_true`: a mask that masks nothing.
+
+`transposed_inputs`: like padded_right, with q, k and v as views of (batch, length, heads, dim) storage.
+
+`grouped_heads`: fewer heads of k and v than of q. The heads are repeated as transformers does, by enable_gqa if torch
+has it, and as one head broadcast with stride 0.
+
+`fully_masked_rows`: rows in which every key has finfo.min and which do carry gradient. In such a row, the softmax is
+the softmax of equal numbers, and the output is the mean of v (some kernels define 0 instead, which is accepted). The
+derivative is well defined too. CPU flash attention multiplies the gradient of such rows by the number of keys (right
+in torch 2.2, wrong from 2.3 to at least 2.14). A training has such rows if a left-padded sequence keeps the label of
+its first real token: the last row of padding predicts this token.
+
+`shifted_logits`: scores near -120 under a mask, length 704 (pytorch#196678: NaN in the gradient of q from cuDNN on
+compute capability 9.0). Lengths 640 and 768 are the controls. The gradients cancel in this case, so only theta
+decides, as it does below 16 keys. Other GPUs skip this case; a CPU uses length 192. The math kernel before torch 2.5
+stores scores in 16 bits, like eager attention (2.4.1: bit for bit). With scores near -120 this gives a watch (theta
+1.1) and is recorded.
+
+The lengths lie around the tile sizes 64 and 128. The smoke profile uses one or two lengths, on a CPU with the default
+kernel only. The quick profile uses five lengths, and so does a request for groups. The deep profile uses ten.
+
+Request: seed, device, groups, profile, head_dim, config (head_dim, num_attention_heads, num_key_value_heads). The
+dtypes are float32 and bfloat16, on CUDA also float16.
 """
 
 from __future__ import annotations

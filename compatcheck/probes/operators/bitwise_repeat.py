@@ -1,17 +1,16 @@
-"""The same operation on the same inputs, bit by bit.
+"""The same operation on the same inputs, compared bit by bit.
 
-A matrix product, attention and layer normalisation, forward only, 50 times each: results have to be
-identical, for these kernels add in a fixed order. No tolerance and no reference are needed, so even the lowest
-bit counts, which no rounding budget can see: that is how failing hardware is found (silent data
-corruption, arXiv 2203.08989).
-A large product is checked by column sums besides: those of the stored product against (1'A) B in float64.
-Bound per column: 8 u |c|, 8 standard deviations of the roundings of its elements, and
-8 sqrt(K) a (|c| + |t|) for their accumulation, norms taken over the column.
+A matrix product, attention and layer normalisation run forward 50 times each. All results must be identical, because
+these kernels add in a fixed order. The probe needs no tolerance and no reference, so it also sees errors in the lowest
+bit, which a rounding budget cannot see. Failing hardware is found this way (silent data corruption, arXiv 2203.08989).
+A large product is also checked by its column sums: the sums of the stored product are compared with (1'A) B in
+float64. Bound per column: 8 u |c| (8 standard deviations of the roundings of its elements) plus 8 sqrt(K) a (|c| +
+|t|) for their accumulation, with norms taken over the column.
 
-A failure means that an operation differs from its own first result while another repeats exactly, or that a
-checksum is off by more than 4 times its bound and float64 keeps it. Where nothing repeats, hardware is the first
-suspect. Gradients that add in no fixed order on CUDA (atomics) are a policy: whether an embedding's
-gradient repeats is recorded.
+A failure means that an operation differs from its own first result while another operation repeats exactly, or that a
+checksum is off by more than 4 times its bound while float64 keeps it. If no operation repeats, the hardware is the
+first suspect. On CUDA, some gradients add in no fixed order (atomics) by design. Whether the gradient of an embedding
+repeats is therefore only recorded.
 
 Request: seed, device, dtype, repeats (default 50).
 """
@@ -80,8 +79,9 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
         return outcome, f"{same}; {why}" if outcome != "skip" else same
     worst = max(differing, key=lambda row: row["different"])
     seen = (
-        f"{worst['variant']} in {worst['dtype']} gives another result in {worst['different']} of {worst['case']}, "
-        f"largest difference {float(worst['largest']):.2g} in {worst['elements']} elements"
+        f"{worst['variant']} in {worst['dtype']} gives a different result in {worst['different']} "
+        f"of {worst['case']}, largest difference {float(worst['largest']):.2g} in "
+        f"{worst['elements']} elements"
     )
     exact = sorted({f"{row['variant']} in {row['dtype']}" for row in repeated if not row["different"]})
     if not exact:

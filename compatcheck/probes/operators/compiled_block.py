@@ -1,18 +1,18 @@
 """torch.compile of a small transformer block, forward and backward.
 
-Two RMS norms that share one scale-and-shift table, causal attention and a gated MLP, compiled with the
-default backend, in float32 and under autocast to bfloat16; output and every gradient are compared with
-float64, beside the same function run eagerly. Two norms with one table are the shape whose shared gradient
-inductor left half written (pytorch#193061), autocast of embeddings and norms that of pytorch#191433, and
-`diagonal_scatter`, a case of its own, that whose gradient was zero (pytorch#182012).
+Two RMS norms that share one scale-and-shift table, causal attention and a gated MLP are compiled with the default
+backend, in float32 and under autocast to bfloat16. The output and every gradient are compared with float64. The same
+function in eager mode is the control. Each part has a known fault: two norms with one table had a shared gradient that
+inductor left half written (pytorch#193061); autocast of embeddings and norms is from pytorch#191433;
+`diagonal_scatter`, a case of its own, had a gradient of zero (pytorch#182012).
 
-Bound: C u (|y| + rms y) for every element, C 128 in float32 and 32 in 16 bits: no sum of rounding
-bounds, but some ten roundings in a row, calibrated on healthy CPU stacks, which stay below 0.5. Baseline: the
-eager function in the same dtype, the control. A failure means that compiling changes the numbers.
+Bound: C u (|y| + rms y) for every element, with C = 128 in float32 and 32 in 16 bits. This is not a sum of rounding
+bounds. It allows for about ten roundings in a row and was calibrated on healthy CPU stacks, which stay below 0.5.
+Baseline: the eager function in the same dtype, the control. A failure means that compiling changes the numbers.
 
-Compiling takes 20 to 60 seconds and needs a C++ compiler, on CUDA Triton too; without them it is skipped.
+Compiling takes 20 to 60 seconds and needs a C++ compiler, on CUDA also Triton. Without these the probe is skipped.
 
-Request: seed, device, dtype (bfloat16 adds the block wholly in it).
+Request: seed, device, dtype (bfloat16 adds the block entirely in bfloat16).
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Cross-entropy over a vocabulary, and its gradient.
 
-The loss of a language model: labels of which some are ignored (-100), a label at the largest logit, logits of
-a size that makes the softmax sharp; mean and sum; from float32 logits and from logits that the loss gets in
-16 bits, which are upcast first, as models do, or not.
+The loss of a language model: some labels are ignored (-100), one label is at the largest logit, and the logits are so
+large that the softmax is sharp. Mean and sum are tested, from float32 logits and from 16-bit logits. Some models
+convert 16-bit logits to float32 first and others do not, so both are tested.
 
-Bound of the loss: a (8 + 8 sqrt(V)) (|lse| + max |x|) and the sum over n labels. Bound of the gradient:
-u |g| + P / n (a (2 d + 8 + 8 sqrt(V))) + 4 a / n at the label, d the distance below the largest logit. Where
-16-bit logits are not upcast the log-probabilities l may be stored in 16 bits: 8 u |l| / n of the loss, u |l| P / n of
-the gradient, and each of them may be rounded once more. Baseline: the plain formula in float32, rounded.
-A failure means an average over the wrong number of labels, or log-probabilities in 16 bits (theta 19).
+Bound of the loss: a (8 + 8 sqrt(V)) (|lse| + max |x|) and the sum over n labels. Bound of the gradient: u |g| + P / n
+(a (2 d + 8 + 8 sqrt(V))) + 4 a / n at the label, where d is the distance below the largest logit. If 16-bit logits are
+not converted, the log-probabilities l may be stored in 16 bits: this adds 8 u |l| / n to the loss and u |l| P / n to
+the gradient, and each of them may be rounded once more. Baseline: the plain formula in float32, rounded. A failure
+means an average over the wrong number of labels, or log-probabilities in 16 bits (theta 19).
 
-All labels ignored: 0 / 0, by definition NaN with the mean and 0 with the sum. It is told as a fact
-(`all_ignored`), with the gradient that comes of it, and is no failure.
+If all labels are ignored, the mean is 0 / 0, by definition NaN, and the sum is 0. The probe reports this as a fact
+(`all_ignored`), with the resulting gradient, and not as a failure.
 
 Request: seed, device, dtype.
 """

@@ -1,19 +1,19 @@
-"""Copies between GPUs, bit by bit: every ordered pair, direct and through the host.
+"""Copies between GPUs, compared bit by bit: every ordered pair, directly and through the host.
 
-A pattern of 8 bytes to 64 MiB is made on one GPU, copied to another and compared there with the same pattern made on
-the spot, so that only the copy under trial moves data. Four ways are tried: `tensor.to` on the default stream, `copy_`
-on a side stream, and through the host in pageable and in pinned memory. Each target is filled with ones before, so a
-copy that writes nothing is told from one that writes zeros.
+A pattern of 8 bytes to 64 MiB is made on one GPU, copied to another GPU and compared there with the same pattern,
+which the second GPU makes itself. So only the tested copy moves data. Four ways are tested: `tensor.to` on the default
+stream, `copy_` on a side stream, and copies through the host in pageable and in pinned memory. Each target is filled
+with ones before the copy, so that a copy that writes nothing can be distinguished from a copy that writes zeros.
 
-Bound: every bit. A failure means that a way of copying delivers something else than was sent while another way passes
-between the same two GPUs. The usual cause is direct access between GPUs that the driver promises
-(`torch.cuda.can_device_access_peer`) and the machine does not keep, as with IOMMU or PCIe access control switched on:
-training on several GPUs then goes on with zeros for weights and gradients
+Bound: every bit. A failure means that one way of copying delivers different data than was sent, while another way
+passes between the same two GPUs. The usual cause is direct access between GPUs that the driver reports
+(`torch.cuda.can_device_access_peer`) but the machine does not provide, for example with IOMMU or PCIe access control
+enabled. Training on several GPUs then continues with zeros for weights and gradients
 (https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html, pytorch/pytorch#84803).
 
-Needs two GPUs. Repeating with another seed changes the pattern.
+The probe needs two GPUs. Another seed changes the pattern.
 
-Request: seed, device, devices (names of torch devices; default every GPU; one named twice copies to itself).
+Request: seed, device, devices (names of torch devices; default every GPU; a GPU that is named twice copies to itself).
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     pairs = sorted({row["case"] for row in broken})
     told = "%d of %d pairs fail" % (len(pairs), len({row["case"] for row in measured["rows"]}))
     if all(row["direct"] and measured["peer_access"].get(row["case"]) for row in broken):
-        told += "; can_device_access_peer reports direct access to each GPU, so disable IOMMU and PCIe ACS"
+        told += (
+            "; can_device_access_peer reports direct access for every pair that fails, so disable IOMMU and PCIe ACS"
+        )
     return outcome, "%s; %s" % (why, told)
 
 

@@ -1,17 +1,17 @@
 """Gradients of an embedding: sums over the positions of a token.
 
-Half of 4096 tokens are one and the same, as padding and frequent words are, and the gradient of its row is a sum of
-2048 terms. Ways to it: `F.embedding`, indexing `weight[tokens]`, `index_select` and `index_add`.
+Half of 4096 tokens are the same token, like padding and frequent words, so the gradient of its row is a sum of 2048
+terms. The tested operations are `F.embedding`, indexing `weight[tokens]`, `index_select` and `index_add`.
 
-Bound: u |y| for the rounding of the result and 8 sqrt(n) a (|y| + |t|) for the n places of a token. Baseline:
-the sum in float32, rounded once. A failure means terms that are lost or added twice, or a sum carried in 16 bits
-(theta 1000 and more, a relative error of 5 to 50 % in bfloat16).
+Bound: u |y| for the rounding of the result and 8 sqrt(n) a (|y| + |t|) for the n positions of a token. Baseline: the
+sum in float32, rounded once. A failure means terms that are lost or added twice, or a sum that is accumulated in 16
+bits (theta 1000 and more, a relative error of 5 to 50 % in bfloat16).
 
-float32 is judged. In 16 bits torch itself carries such sums in 16 bits: on a CPU for `F.embedding` and indexing in
-every release from 1.13.1 to 2.15.0 that was tried, for `index_select` and `index_add` up to 2.0.1; on a GPU in
-parts, up to 3072 tokens and where additions are atomic (aten/src/ATen/native/cuda/Embedding.cu). Those rows
-are recorded, and judged where the request has usage = "parameters_in_16_bits": an embedding that is
-trained in 16 bits without a copy in 32.
+float32 is judged. For 16-bit weights, torch itself accumulates such sums in 16 bits: on a CPU for `F.embedding` and
+indexing in every tested release from 1.13.1 to 2.15.0, and for `index_select` and `index_add` up to 2.0.1; on a GPU in
+some cases, up to 3072 tokens and with atomic additions (aten/src/ATen/native/cuda/Embedding.cu). These rows are
+recorded. They are judged only if the request has usage = "parameters_in_16_bits": an embedding that is trained in 16
+bits without a float32 copy.
 
 Request: seed, device, dtype, usage.
 """

@@ -1,17 +1,18 @@
 """The flash-attn package, forward and backward.
 
-`flash_attn_func` and, for several sequences in one row, `flash_attn_varlen_func`: dense and causal, with
-head_dim 64, 128 and 256, grouped heads, 33728 keys, and causal masks of unequal lengths, which flash-attn
-aligns at the last key from 2.1 on and at the first before (its README, "2.1: Change behavior of causal flag").
-They are compared with float64 on the CPU by the budgets of `_attention.py`, beside plain attention in float32.
+`flash_attn_func` and, for several sequences in one row, `flash_attn_varlen_func` are tested: dense and causal, with
+head_dim 64, 128 and 256, grouped heads, 33728 keys, and causal masks of unequal lengths. flash-attn aligns such masks
+at the last key from 2.1 on, and at the first key before (its README, "2.1: Change behavior of causal flag"). The
+results are compared with float64 on the CPU by the budgets of `_attention.py`. Plain attention in float32 is the
+control.
 
-A failure means that an output or gradient is further from the exact one than 4 times its rounding budget,
-or not finite. Known: NaN in the gradient of q before 2.0.4 (Dao-AILab/flash-attention#334).
-Rows beyond the last sequence (a padded buffer) may get gradients that nobody wrote
-(Dao-AILab/flash-attention#2324): memory is filled with NaN beforehand, what is found there is recorded, and
-judged where the request says rows_beyond.
+A failure means that an output or gradient is further from the exact value than 4 times its rounding budget, or not
+finite. Known: NaN in the gradient of q before 2.0.4 (Dao-AILab/flash-attention#334).
+Rows beyond the last sequence (a padded buffer) may get gradients that no kernel wrote
+(Dao-AILab/flash-attention#2324). The memory is therefore filled with NaN before, and the values found there are
+recorded. They are judged only if the request sets rows_beyond.
 
-Request: seed, device, dtype (float16 and bfloat16 alone), rows_beyond, cases (some of them by name).
+Request: seed, device, dtype (only float16 and bfloat16), rows_beyond, cases (selects some cases by name).
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Gradient clipping by the total norm.
 
-`torch.nn.utils.clip_grad_norm_` to 1.0 over gradients of several shapes and of very different sizes,
-one tensor at a time and with foreach, in one dtype and with two dtypes mixed, 2-norm and largest
-element, beside parameters that have no gradient. The norm it returns and the gradients it leaves are
-compared with float64. A norm below the limit has to leave the gradients alone.
+`torch.nn.utils.clip_grad_norm_` clips to 1.0 over gradients of several shapes and of very different sizes: one tensor
+at a time and with foreach, in one dtype and with two dtypes mixed, with the 2-norm and the largest element, and with
+parameters that have no gradient. The returned norm and the resulting gradients are compared with float64. If the norm
+is below the limit, the gradients must not change.
 
-Bound of the norm: a sum of n squares has 8 sqrt(n) a (|s| + |squares|), half of that relative to the
-norm, and 5 u of it for norms stored in the gradients' dtype, the norm of norms and its root. Bound of a
-gradient: the same relative error and 3 u more (coefficient, product) of its size, 1e-6 for
-the constant in the divisor. Baseline: the formula in float32, rounded; where the rounding of one
-number decides it (the norm), the bound stands in its place. A failure means a norm over a part of the
-gradients, a coefficient from another norm, or terms squared in 16 bits.
+Bound of the norm: a sum of n squares has 8 sqrt(n) a (|s| + |squares|), half of this relative to the norm, and 5 u of
+the norm for norms stored in the gradients' dtype, the norm of norms and its root. Bound of a gradient: the same
+relative error and 3 u more (coefficient, product) of its size, and 1e-6 for the constant in the divisor. Baseline: the
+formula in float32, rounded. For the norm, where the rounding of one number decides, the bound is used instead. A
+failure means a norm over only a part of the gradients, a coefficient from another norm, or terms squared in 16 bits.
 
-With an inf among the gradients the documented result is useless: every finite gradient becomes 0 and
-the inf NaN, without a word (pytorch#46849). That is a fact beside the verdict, and so is the finite
-float16 gradient whose norm is above 65504 and thus inf. What is judged: error_if_nonfinite=True raises.
+If one gradient contains an inf, the documented result is useless: every finite gradient becomes 0 and the inf becomes
+NaN, without a warning (pytorch#46849). The probe reports this as a fact and does not judge it. The same holds for a
+finite float16 gradient whose norm is above 65504 and therefore inf. The probe does judge that error_if_nonfinite=True
+raises an error.
 
 Request: seed, device, dtype.
 """

@@ -1,21 +1,21 @@
 """Layer normalisation, forward and backward.
 
-`layer_norm` of rows with a mean of 0 and of 300 standard deviations (kappa = |mean| / std), with tails in the
-width, against float64.
+`layer_norm` is compared with float64, on rows with a mean of 0 and of 300 standard deviations (kappa = |mean| / std),
+with widths that leave a remainder (a tail).
 
-Bound: 2 u (|y| + |b|) for the output's roundings, 8 a sqrt(H) (|y - b| + kappa |w|) for mean and variance of H
-numbers, 8 a (1 + kappa) |y - b| for the subtraction. Gradients: the same errors of the normalised rows and
-of 1 / std carried through r (dy - mean(dy) - n mean(dy n)), and the sums over rows for weight and bias.
-On a CPU torch keeps mean and 1 / std for the backward in the inputs' dtype: u (1 + kappa) more there.
-Baseline: the plain formula in float32, rounded; rho decides about the output at mean 0 alone, as elsewhere the
-errors are those of a few statistics. A failure means statistics in 16 bits where they are to be in 32, a
-variance by E[x^2] - E[x]^2 (theta 3 to 70 in float32), or sums over rows in 16 bits.
+Bound: 2 u (|y| + |b|) for the roundings of the output, 8 a sqrt(H) (|y - b| + kappa |w|) for mean and variance of H
+numbers, and 8 a (1 + kappa) |y - b| for the subtraction. Gradients: the same errors of the normalised rows and of 1 /
+std, carried through r (dy - mean(dy) - n mean(dy n)), and the sums over rows for weight and bias. On a CPU, torch
+stores mean and 1 / std for the backward pass in the dtype of the inputs, which adds u (1 + kappa). Baseline: the plain
+formula in float32, rounded. rho decides only about the output at mean 0; elsewhere the errors are those of a few
+statistics. A failure means statistics in 16 bits instead of float32, a variance by E[x^2] - E[x]^2 (theta 3 to 70 in
+float32), or sums over rows in 16 bits.
 
-Gradients of weight and bias in 16 bits on a CPU are sums in 16 bits (torch 2.4.1 and 2.13.0: theta above
-1000): recorded, and judged where the request has usage = "parameters_in_16_bits".
+On a CPU, gradients of weight and bias in 16 bits are summed in 16 bits (torch 2.4.1 and 2.13.0: theta above 1000).
+These rows are recorded, and judged only if the request has usage = "parameters_in_16_bits".
 
-torch 1.13.1 is convicted on a CPU in bfloat16, and rightly: rows with a mean of 300 standard deviations err by half
-of their size there (theta 620), by one rounding in 2.4.1.
+torch 1.13.1 fails on a CPU in bfloat16, and rightly: rows with a mean of 300 standard deviations have an error of half
+their size (theta 620), but only one rounding in 2.4.1.
 
 Request: seed, device, dtype, usage.
 """

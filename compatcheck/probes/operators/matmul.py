@@ -1,24 +1,24 @@
 """Matrix products, forward and backward.
 
-A linear layer with bias, its three products (output, gradient of the input, gradient of the weight), and a
-batched product with a transposed operand, against float64: shapes with tails in every dimension, and a
-reduction of 4096 terms into a small output, which a GPU splits over its cores.
+A linear layer with bias, its three products (output, gradient of the input, gradient of the weight), and a batched
+product with a transposed operand are compared with float64. The shapes leave a remainder (a tail) in every dimension.
+One shape reduces 4096 terms into a small output, which a GPU splits over its cores.
 
-Bound: u |y| for the rounding of the output and 8 sqrt(K) a (|y| + |t|) for the sum of K terms t, with
-K / 4 for 8 sqrt(K) on tensor cores, where this is more (`_criterion.py`; Higham & Mary 2019). The batched product
-may be rounded before the bias is added, as on an H200 with torch 2.11: u |y - b| more. Baseline: the float32 product,
-rounded once. A failure means a product that is wrong, or that rounds what it should not:
-inputs cut to TF32 give theta 20 to 30, partial sums kept in 16 bits 14 to 120.
+Bound: u |y| for the rounding of the output and 8 sqrt(K) a (|y| + |t|) for the sum of K terms t. On tensor cores, K /
+4 replaces 8 sqrt(K) if it is larger (`_criterion.py`; Higham & Mary 2019). The batched product may be rounded before
+the bias is added, as on an H200 with torch 2.11, which adds u |y - b|. Baseline: the float32 product, rounded once. A
+failure means a product that is wrong, or that rounds values it should not round: inputs cut to TF32 give theta 20 to
+30, partial sums kept in 16 bits give 14 to 120.
 
-Settings that permit such an error are no fault: with TF32 on (`torch.backends.cuda.matmul.allow_tf32`), with
-`allow_bf16_reduced_precision_reduction`, `allow_fp16_reduced_precision_reduction` or
-`allow_fp16_accumulation` on, the product is measured as found and again with the setting off, and an error
-of the first alone is told as the setting's.
+Settings that permit such an error are no fault. With TF32 on (`torch.backends.cuda.matmul.allow_tf32`), or with
+`allow_bf16_reduced_precision_reduction`, `allow_fp16_reduced_precision_reduction` or `allow_fp16_accumulation` on, the
+product is measured with the setting as found and again with the setting off. An error that only the first has is
+reported as an effect of the setting.
 
-torch 1.13.1 is convicted on a CPU in bfloat16, and rightly: small products add up in bfloat16 there, so that a row of
-4096 ones times a column of ones is 256, where torch 2.4.1 gives 4096 (compare pytorch#83863).
+torch 1.13.1 fails on a CPU in bfloat16, and rightly: small products are summed in bfloat16, so that a row of 4096 ones
+times a column of ones gives 256, while torch 2.4.1 gives 4096 (compare pytorch#83863).
 
-Request: seed, device, dtype, training (tf32: TF32 is then measured against a bound of its own).
+Request: seed, device, dtype, training (tf32: TF32 is then measured against its own bound).
 """
 
 from __future__ import annotations

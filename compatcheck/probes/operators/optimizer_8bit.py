@@ -1,20 +1,20 @@
-"""The AdamW optimizers of bitsandbytes, with 8-bit and 32-bit state, paged and not.
+"""The AdamW optimizers of bitsandbytes, with 8-bit and 32-bit state, paged and unpaged.
 
-8-bit state is stored as entries of a code book times the largest magnitude of each block of 256. That costs
-accuracy by design, about one percent of ten updates, so whole trajectories say little. Each of
-three steps is judged by itself instead: the moments are read from the stored bytes before the step, the step is
-repeated from them in float64 with the same given gradient, and what is stored afterwards is compared.
-Bound of the parameters: 2 u |p| and 8 a lr times the step's terms; where there is decay, lr * decay times
-the step more, as some kernels decay before and some after it. Bound of a moment with 8 bits: the distance
-of the two entries around it (half is rounding, half is for kernels that keep the sign) and 2^-15 of the block's
-largest magnitude, as the CPU's kernel finds entries by 16 bits; with 32 bits 4 a of its terms. Baseline: the
-step by the plain formula in float32, which is the control, and for moments the nearest entries or half the bound.
-A failure means a kernel that applies another step than its own state asks for, or stores another state.
+8-bit state is stored as entries of a code book times the largest magnitude of each block of 256. This costs accuracy
+by design, about one percent of ten updates, so whole trajectories show little. Therefore each of three steps is judged
+by itself: the moments are read from the stored bytes before the step, the step is repeated from them in float64 with
+the same given gradient, and the stored result is compared.
+Bound of the parameters: 2 u |p| and 8 a lr times the terms of the step. With decay, lr * decay times the step is
+added, because some kernels decay before the step and some after it. Bound of an 8-bit moment: the distance of the two
+entries around it (half for rounding, half for kernels that keep the sign), and 2^-15 of the block's largest magnitude,
+because the CPU kernel finds entries by 16 bits. Bound of a 32-bit moment: 4 a of its terms. Baseline: the step by the
+plain formula in float32, which is the control, and for moments the nearest entries or half the bound. A failure means
+that a kernel applies a different step than its own state requires, or stores a different state.
 
-On CUDA the probe also fails where bitsandbytes loaded its CPU library (bitsandbytes-foundation/bitsandbytes#719).
-Gradients that lie transposed in memory were read in the wrong order before bitsandbytes#1187; they
-are recorded, and judged where the request says transposed_gradients. Fact beside the verdict: how far ten steps with
-8-bit state end from float64, relative to the update.
+On CUDA, the probe also fails if bitsandbytes loaded its CPU library (bitsandbytes-foundation/bitsandbytes#719).
+Gradients with a transposed memory layout were read in the wrong order before bitsandbytes#1187. They are recorded, and
+judged only if the request sets transposed_gradients. A fact that is not judged: the distance of ten steps with 8-bit
+state from float64, relative to the update.
 
 Request: seed, device, dtype (of the parameters), transposed_gradients.
 """
@@ -50,7 +50,10 @@ LR, BETA1, BETA2, EPSILON, DECAY = 1e-2, 0.9, 0.999, 1e-8, 0.1
 STEPS, LONG, BLOCK = 3, 10, 256
 LOOKUP = 2.0**-15
 SHAPE = (96, 64)
-UNCOMMON = "backward lays out gradients like their parameters; judged only if the request sets transposed_gradients"
+UNCOMMON = (
+    "the backward pass stores gradients in the layout of their parameters; judged only if "
+    "the request sets transposed_gradients"
+)
 
 
 class State(NamedTuple):

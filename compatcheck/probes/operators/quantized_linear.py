@@ -1,25 +1,29 @@
 """Quantised linear layers of bitsandbytes.
 
-Three things are told apart, for NF4 and FP4 and every block size that runs:
-- quantised: every weight has to be at the nearest entry of the code book, times its block's largest
-  magnitude, both read from the stored bytes. Bound: half the distance of the two entries around it, and 5%
-  for the thresholds written into the kernels. Baseline: the nearest entries. On normal weights the relative
-  error is 0.092 for NF4 and 0.122 for FP4 in blocks of 64; the row says what it is here;
-- dequantised: `dequantize_4bit` against the same product in float64. Bound: u |w| and 2 a |w|;
-- layer: `Linear4bit`, output and gradient of the input, with and without double quantisation, for one and
-  for five rows, against float64 with the weight as stored. Bound: 2 u |y|, 8 u |t| for weights rounded
-  to the dtype and the accumulation of K products. Baseline: the float32 product of rounded weights.
-`Linear8bitLt` rounds its input to 8 bits by rows: 8 standard deviations of that rounding,
-8 / sqrt(12) of a step times the norm of the weight's row, are added, and float16's rounding of the input.
+Three parts are distinguished, for NF4 and FP4 and every block size that runs:
 
-A failure means a kernel that does not agree with the bytes stored, not that 4 bits are few. Known:
-blocks of 4096 used the wrong kernel before bitsandbytes#1160. On CUDA the probe also fails where the CPU's
-native library was loaded. Recorded, not judged: 4-bit layers in evaluation on a CPU, which compute in bfloat16
-whatever the dtype; and a weight whose rows end inside a block (96 columns in blocks of 64), which
-the AVX-512 kernel dequantises with the wrong magnitudes (bitsandbytes 0.50.2, relative error 0.25).
+quantised: every weight must be the nearest entry of the code book, times the largest magnitude of its block, both read
+from the stored bytes. Bound: half the distance of the two entries around it, and 5% for the thresholds written into
+the kernels. Baseline: the nearest entries. On normal weights the relative error is 0.092 for NF4 and 0.122 for FP4 in
+blocks of 64; the row shows the measured error.
+
+dequantised: `dequantize_4bit` against the same product in float64. Bound: u |w| and 2 a |w|.
+
+layer: `Linear4bit`, output and gradient of the input, with and without double quantisation, for one and for five rows,
+against float64 with the weight as stored. Bound: 2 u |y|, 8 u |t| for weights rounded to the dtype, and the
+accumulation of K products. Baseline: the float32 product of rounded weights.
+
+`Linear8bitLt` rounds its input to 8 bits by rows. This adds 8 standard deviations of that rounding, 8 / sqrt(12) of a
+step times the norm of the weight's row, and float16's rounding of the input.
+
+A failure means that a kernel does not agree with the stored bytes, and not that 4 bits are few. Known: blocks of 4096
+used the wrong kernel before bitsandbytes#1160. On CUDA, the probe also fails if the native library for CPUs was
+loaded. Two cases are recorded and not judged: 4-bit layers in evaluation on a CPU, which compute in bfloat16 with
+every dtype; and a weight whose rows end inside a block (96 columns in blocks of 64), which the AVX-512 kernel
+dequantises with the wrong magnitudes (bitsandbytes 0.50.2, relative error 0.25).
 
 Request: seed, device, dtype, blocks (sizes; default 64 to 1024, on CUDA to 4096: beyond 1024 a CPU compiles),
-broken_rows (True where in_features of a layer is no multiple of the block).
+broken_rows (True if in_features of a layer is not a multiple of the block).
 """
 
 from __future__ import annotations

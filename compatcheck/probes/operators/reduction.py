@@ -1,13 +1,14 @@
 """Sums, means and norms of many numbers.
 
-`sum` and `mean` of 2^18 numbers, over all of them, over the last and over the first dimension, of a strided
-view and backwards through a broadcast addition (a bias's gradient), and the 2-norm that gradient clipping takes.
+`sum` and `mean` of 2^18 numbers are tested: over all numbers, over the last and over the first dimension, of a strided
+view, and backwards through a broadcast addition (the gradient of a bias). The 2-norm that gradient clipping uses is
+tested too.
 
-Bound: u |y| for the rounding of the output and 8 sqrt(n) a (|y| + |t|) for n terms t; the norm has half
-the relative error of its sum of squares. Baseline: the float32 reduction, rounded. A failure means
-a sum carried in the inputs' 16 bits (theta 11 to 33, rho 8 to 28) or terms that are missing.
+Bound: u |y| for the rounding of the output and 8 sqrt(n) a (|y| + |t|) for n terms t. The norm has half the relative
+error of its sum of squares. Baseline: the float32 reduction, rounded. A failure means a sum that is accumulated in the
+16 bits of the inputs (theta 11 to 33, rho 8 to 28), or terms that are missing.
 
-torch 1.13.1 is convicted on a CPU in bfloat16 (2-norm of a strided view, theta 200), 2.4.1 is not.
+torch 1.13.1 fails on a CPU in bfloat16 (2-norm of a strided view, theta 200); 2.4.1 does not.
 
 Request: seed, device, dtype.
 """

@@ -1,17 +1,18 @@
 """Root-mean-square normalisation, forward and backward.
 
-`F.rms_norm` (torch 2.4 and later) and the formula of transformers' models (statistics in float32, the normalised
-row rounded, then multiplied by the weight), on rows of size 1 and of size 0.01, where epsilon counts.
+`F.rms_norm` (torch 2.4 and later) and the formula of transformers' models are tested. That formula computes the
+statistics in float32, rounds the normalised row and then multiplies by the weight. The rows have size 1 and size 0.01,
+where epsilon has an effect.
 
 Bound: |y| (2 u + 8 a sqrt(H) + 6 a): two roundings, the sum of H squares, and the rest. Gradients: 2 u more for the
-normalised row and for dy w, which may be stored narrowly, through r (dy - n mean(dy n)); 8 u |g n| and the
-sum over rows for the weight, about which rho decides nothing. Baseline: the plain formula in float32,
-rounded. A failure means statistics in 16 bits or another epsilon (1e-5 for 1e-6 gives theta 6 in bfloat16,
-1400 in float32).
+normalised row and for dy w, which may be stored in the narrow dtype, through r (dy - n mean(dy n)); for the weight, 8
+u |g n| and the sum over rows. rho does not decide about the weight. Baseline: the plain formula in float32, rounded. A
+failure means statistics in 16 bits or a different epsilon (1e-5 instead of 1e-6 gives theta 6 in bfloat16 and 1400 in
+float32).
 
-F.rms_norm of torch 2.4 is x * rsqrt(mean(x ** 2) + eps) * w in the dtype of x, each step rounded there (its outputs
-are bit for bit those of that formula in bfloat16; pytorch#133085 changed it). Its error of theta 1.6 in bfloat16 is
-therefore recorded, and judged where the request says usage fused_rms_norm; transformers does not call it.
+F.rms_norm of torch 2.4 is x * rsqrt(mean(x ** 2) + eps) * w in the dtype of x, with each step rounded to this dtype
+(its outputs equal this formula in bfloat16 bit for bit; pytorch#133085 changed it). Its error of theta 1.6 in bfloat16
+is therefore recorded, and judged only if the request sets usage fused_rms_norm; transformers does not call it.
 
 Request: seed, device, dtype, config (rms_norm_eps), usage.
 """

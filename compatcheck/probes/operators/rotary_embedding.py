@@ -1,22 +1,23 @@
 """Rotary position embedding at the last position.
 
-The rotary module of the installed transformers, for the family of the user's config.json (default Llama),
-gives cos and sin at positions from 0 to the last one (default 4095 and 131071). They are compared with
-float64, where the frequencies are those the module holds when built in float32; those in turn are compared with
-base ** (-2 i / dim) where config.json asks for no scaling. The module is built as `from_pretrained` does,
-with the user's dtype as torch's default, and also runs under autocast, as in mixed precision training.
+The RoPE module of the installed transformers, for the family of the user's config.json (default Llama), gives cos and
+sin at positions from 0 to the last position (default 4095 and 131071). They are compared with float64 values, computed
+from the frequencies that the module has when it is built in float32. These frequencies are compared with base ** (-2 i
+/ dim) if config.json sets no scaling. The module is built as `from_pretrained` builds it, with the user's dtype as
+torch's default. It also runs under autocast, as in mixed precision training.
 
-Bound: u |y| for the rounding of the output, 2 a for cos and sin, and 2 a times the angle, whose product has one
-rounding and whose reduction modulo 2 pi another; a frequency errs by a (4 + ln base) of itself. Baseline: the same in
-float32, rounded. Control: the module built and called in float32, rounded once. A failure means angles in 16 bits:
-bfloat16 knows 769 of 4096 positions and errs by radians at the last. transformers 4.38.0 and 4.38.1 do that under
-autocast for Llama and Gemma; 4.37.2 and 4.38.2 are right (measured with this probe; huggingface/transformers#29285).
+Bound: u |y| for the rounding of the output, 2 a for cos and sin, and 2 a times the angle, for the rounding of its
+product and of its reduction modulo 2 pi. The error of a frequency is at most a (4 + ln base) of itself. Baseline: the
+same in float32, rounded. Control: the module built and called in float32, rounded once. A failure means angles in 16
+bits: bfloat16 can represent 769 of 4096 positions, and the last one is off by radians. transformers 4.38.0 and 4.38.1
+compute such angles under autocast for Llama and Gemma; 4.37.2 and 4.38.2 are right (measured with this probe;
+huggingface/transformers#29285).
 
-Casting the built module as a whole (`model.to(torch.bfloat16)`) rounds the frequencies of Llama (4.38.0
-to 5.23.0, where tried; the cached tables of 4.37.2 survive it), which shifts every later position; that is
-recorded, and judged where the request says cast.
+Casting the whole built module (`model.to(torch.bfloat16)`) rounds the frequencies of Llama (in every tested release
+from 4.38.0 to 5.23.0; the cached tables of 4.37.2 are not affected). This shifts every later position. It is recorded,
+and judged only if the request sets cast.
 
-Request: seed, device, dtype, config, families (instead of config's), cast.
+Request: seed, device, dtype, config, families (instead of the family of config), cast.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def measure(request: Request, stage: Stage) -> Measuring:
         try:
             kinds = list(_kinds(str(family), given if family == given.get("model_type") else {}, device))
         except (ImportError, AttributeError, TypeError, ValueError, KeyError) as error:
-            not_run[family] = f"its RoPE module cannot be built alone: {type(error).__name__}: {error}"[:200]
+            not_run[family] = f"the RoPE module of this model cannot be built alone: {type(error).__name__}: {error}"[
+                :200
+            ]
             continue
         for kind in kinds:
             yield from _rows(kind, request, not_run)
@@ -142,7 +145,7 @@ def _rows(kind: Rotary, request: Request, not_run: Dict[str, str]) -> Iterator[R
     tables = _tables(reference, kind, positions, "float32")
     frequencies = _frequencies(reference, kind)
     if frequencies is None or not tables:
-        not_run[kind.family] = "its RoPE module has a form that this probe does not support"
+        not_run[kind.family] = "the RoPE module of this model has a form that this probe does not support"
         return
     case = f"{kind.family} {kind.layer_type}, {kind.length} positions".replace(" ,", ",")
     yield from _frequency_rows(case, kind, frequencies, request)

@@ -1,14 +1,14 @@
 """Softmax and log-softmax over a vocabulary, forward and backward.
 
-Rows of 32000 and 151936 columns and one of 130, for `softmax` and `log_softmax` in the inputs' dtype and, as
-models do, in float32 with the result rounded.
+`softmax` and `log_softmax` are tested on rows of 32000 and 151936 columns and on one row of 130, in the dtype of the
+inputs and, as models do it, in float32 with a rounded result.
 
-Bound, with d the distance of a logit below the largest: u y for the rounding of the output, relative
-errors a (2 d + 4) of exp and its argument and 8 a sqrt(V) of the denominator, in which all terms are
-positive. The gradient y (g - sum g y) may use the stored, rounded y: u of it, and 8 u |g y| for the sum.
-log-softmax: a (8 + 8 sqrt(V)) (|lse| + max |x|), and its gradient exp of the stored result, off by u |y|.
-Baseline: the plain formula in float32, rounded. A failure means a sum or an exponential carried in 16
-bits, or columns that are missing: softmax all in bfloat16 gives theta 18.
+Bound, with d the distance of a logit below the largest: u y for the rounding of the output, relative errors a (2 d +
+4) of exp and its argument, and 8 a sqrt(V) of the denominator, in which all terms are positive. The gradient y (g -
+sum g y) may use the stored, rounded y, which adds u of it, and 8 u |g y| for the sum. log-softmax: a (8 + 8 sqrt(V))
+(|lse| + max |x|); its gradient is exp of the stored result, off by u |y|. Baseline: the plain formula in float32,
+rounded. A failure means a sum or an exponential that is computed in 16 bits, or columns that are missing: a softmax
+entirely in bfloat16 gives theta 18.
 
 Request: seed, device, dtype.
 """

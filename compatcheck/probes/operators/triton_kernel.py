@@ -1,16 +1,17 @@
 """Triton kernels, compiled on this machine.
 
-A row-wise RMS norm and a small matrix product are compiled by the installed Triton, as torch.compile and
-many training kernels do, run and compared with float64. The compiler carries its own ptxas, which may be too old
-for the GPU or make code that the driver does not take (triton-lang/triton#8539): that shows here as
-an error, convicted where plain torch computes the same on this GPU.
+The installed Triton compiles a row-wise RMS norm and a small matrix product, as torch.compile and many training
+kernels do. Both run and are compared with float64. The compiler ships its own ptxas, which may be too old for the GPU
+or generate code that the driver does not accept (triton-lang/triton#8539). This appears here as an error. The probe
+fails if plain torch computes the same on this GPU.
 
-Bound of the norm: |y| (2 u + 8 a sqrt(n) + 6 a). Bound of the product: u |y| and, on tensor cores,
-max(8 sqrt(K), K / 4) a (|y| + |t|); on a GPU only for 16 bits, as Triton multiplies float32 as TF32
-unless told otherwise. Baseline: torch in float32, rounded; it is the control too.
+Bound of the norm: |y| (2 u + 8 a sqrt(n) + 6 a). Bound of the product: u |y| and, on tensor cores, max(8 sqrt(K), K /
+4) a (|y| + |t|). On a GPU the product is tested only in 16 bits, because Triton multiplies float32 as TF32 by default.
+Baseline: torch in float32, rounded, which is also the control.
 
-It compiles two kernels, about a second, in the deep profile and on a GPU only; without one it is skipped. With
-TRITON_INTERPRET=1 in the environment it runs on the CPU by Triton's interpreter, which knows no bfloat16.
+The probe compiles two kernels, which takes about a second. It runs only in the deep profile and on a GPU; without a
+GPU it is skipped. With TRITON_INTERPRET=1 in the environment it runs on the CPU in Triton's interpreter, which does
+not support bfloat16.
 
 Request: seed, device, dtype.
 """

@@ -1,15 +1,15 @@
 """The memory-efficient attention of xformers, forward and backward.
 
-`xformers.ops.memory_efficient_attention` as it dispatches by itself: dense and causal, with head_dim 64,
-128 and 256, 33728 keys, causal masks of unequal lengths (`LowerTriangularMask` aligns the first key with
-the first query), and several sequences in one row (`BlockDiagonalCausalMask`). They are compared with
-float64 on the CPU by the budgets of `_attention.py`, beside plain attention in float32.
+`xformers.ops.memory_efficient_attention` is tested with the kernel that it selects by default: dense and causal, with
+head_dim 64, 128 and 256, 33728 keys, causal masks of unequal lengths (`LowerTriangularMask` aligns the first key with
+the first query), and several sequences in one row (`BlockDiagonalCausalMask`). The results are compared with float64
+on the CPU by the budgets of `_attention.py`. Plain attention in float32 is the control.
 
-A failure means that an output or gradient is further from the exact one than 4 times its rounding budget,
-or not finite. Known: NaN beyond 32768 keys in 0.0.18 (facebookresearch/xformers#719). A case for which
-this xformers has no operator is recorded.
+A failure means that an output or gradient is further from the exact value than 4 times its rounding budget, or not
+finite. Known: NaN beyond 32768 keys in 0.0.18 (facebookresearch/xformers#719). A case for which this xformers has no
+operator is recorded.
 
-Request: seed, device, dtype, cases (some of them by name).
+Request: seed, device, dtype, cases (selects some cases by name).
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ def _tried(model_class: Any, config: Any, seed: int, dimension: Optional[int]) -
         count = sum(parameter.numel() for parameter in model.parameters())
         for module in model.modules():
             if dimension and getattr(module, "head_dim", dimension) != dimension:
-                raise ValueError(f"its heads have {module.head_dim} dimensions, not {dimension}")
+                raise ValueError(f"the attention heads have {module.head_dim} dimensions, not {dimension}")
         weights = dict(draw(model, seed))
         built = Built(model_class, config, weights, seed, _attentions(model_class), _facts(model, count))
         load(model, weights)

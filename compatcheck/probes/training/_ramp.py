@@ -23,10 +23,11 @@ SLOW_SIZES = (1, 2)
 EXACT_AGREEMENT = 1e-9
 MAGNIFYING = ("A_log", "linear_attn", "mamba", "conv1d", "rg_lru", "_a_proj")
 DEAD_ROWS = (
-    "it needs padding on the left and a label on the first token, which the request or the training file rule out"
+    "this case needs padding on the left and a label on the first token, and the request or "
+    "the training file rules that out"
 )
 BY_DESIGN = "this model counts token positions from the padding"
-LEFT_LEAK = "it shows only with left padding, and the training file does not say that you use it"
+LEFT_LEAK = "the fault appears only with left padding, and the training file does not say that you use left padding"
 
 
 class Variant(NamedTuple):

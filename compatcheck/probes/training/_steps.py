@@ -124,10 +124,10 @@ def scored(descent: Descent, control: Descent) -> Row:
         named = descent.nonfinite[0] if descent.nonfinite else "loss"
         return {**row, "tensor": named, "nonfinite": max(lost, len(descent.nonfinite)), "theta": math.inf}
     if len(descent.unmoved) == descent.parameters:
-        return {**row, "tensor": "every step", "theta": math.inf, "says": "no optimiser step moves any parameter"}
+        return {**row, "tensor": "every step", "theta": math.inf, "says": "no optimizer step changes any parameter"}
     if descent.left_out:
         named = ", ".join(descent.left_out[:3])
-        says = f"no optimiser step moves {named}, though half a step along the gradient would"
+        says = f"no optimizer step changes {named}, although half a step along the gradient would change it"
         return {**row, "tensor": f"step of {named}", "theta": math.inf, "left_out": descent.left_out[:8], "says": says}
     theta = 0.0 if descent.drop >= control.drop / 2 else 2.0 if descent.drop > 0 else 8.0
     return {**row, "theta": theta}

@@ -19,7 +19,7 @@ from compatcheck.probes.training._recipe import trainable
 MOST = 12
 STEP = 2.0**-13
 LEAST = 1e-11
-CASE, CODE, DIFFERENCES = "gradients in float64", "the model's code", "differences of the loss"
+CASE, CODE, DIFFERENCES = "gradients in float64", "the model's code", "finite differences of the loss"
 
 
 def unreached(model: Module, exact: Pass, batches: Sequence[Mapping[str, Tensor]], seed: int) -> Iterator[Row]:

@@ -1,16 +1,17 @@
-"""The model's own tokenizer and chat template on rows of the user's data.
+"""The model's own tokenizer and chat template, run on rows of the user's data.
 
-Loads the tokenizer of a model folder with transformers, offline, and writes each conversation with its chat template,
-as fine-tuning does. Measured for each row: how many tokens carry a label (those of the answers), how many are left
-after truncation, whether the template returns a list in a list, whether it refuses the roles, whether the prompt is
-the beginning of the whole, and which special tokens stand in answers as text. Measured once: what closes an answer,
-where generation stops, and whether the template's markers are tokens of this vocabulary.
+The probe loads the tokenizer of a model folder with transformers, offline, and writes each conversation with its chat
+template, as fine-tuning does. For each row it measures: how many tokens have a label (the tokens of the answers); how
+many labels are left after truncation; whether the template returns a list in a list; whether it rejects the roles;
+whether the prompt is the beginning of the whole text; and which special tokens appear in answers as text. Once, it
+measures what ends an answer, where generation stops, and whether the markers of the template are tokens of this
+vocabulary.
 
-`compatcheck data` gives it rows and judges them one by one. By itself it fails where no row keeps a label, and is
-worth a look where some rows do not; without rows it is skipped. Code that comes with the model is run only where the
-request says so, and network connections are refused then too.
+`compatcheck data` passes the rows and judges them one by one. On its own, the probe fails if no row keeps a label, and
+gives a watch if some rows keep no label; without rows it is skipped. Code that comes with the model runs only if the
+request allows it, and network connections are refused even then.
 
-Request: model_file (the folder), rows_file (JSON lines holding `number` and `messages`), max_length, trust_remote_code.
+Request: model_file (the folder), rows_file (JSON lines with `number` and `messages`), max_length, trust_remote_code.
 """
 
 from __future__ import annotations

@@ -1,30 +1,30 @@
 """Gradient accumulation of the transformers Trainer.
 
 One SGD step of a tiny random model at learning rate 1, without clipping and decay, is compared with the same step in
-plain torch on the whole batch: the gradient of the mean over all tokens that are predicted. The Trainer takes it twice,
-from one batch and from as many micro-batches of one sequence, whose label counts are equal or unequal.
-Losses that are summed but not divided, divided twice, or averaged per micro-batch give another update.
+plain torch on the whole batch. The reference is the gradient of the mean over all predicted tokens. The Trainer takes
+the step twice: from one batch, and from as many micro-batches of one sequence, with equal and with unequal label
+counts. Losses that are summed but not divided, divided twice, or averaged per micro-batch give a different update.
 
-A failure means that the relative distance of the two updates is above 4 times its bound of
-64 u (1 + |p| / |update|), u = 2^-24 for float32: 64 roundings of each gradient, and the rounding of
-the stored parameters, from which the updates are read. Healthy stacks give 2e-7 where the bound is
-4e-5; faults give 3, 0.75 or 0.2. The control is a loop in plain torch over the same micro-batches, each
-weighted by its tokens: where that misses the reference too, the Trainer is not to blame.
-Known: every release before 4.46 takes the mean of the micro-batches' means, so that a token of a short answer weighs
-more (huggingface/transformers#34191); the update is multiplied by the number of micro-batches for models without
-`**kwargs` from 4.46.0 to 4.47.1 and for Llama itself in 4.47.0 and 4.48.0 (#34263, #35207, #35438), and divided by it
-once too often from 5.2.0 to 5.5.3 (#45349).
+A failure means that the relative distance of the two updates is above 4 times its bound of 64 u (1 + |p| / |update|),
+with u = 2^-24 for float32: 64 roundings of each gradient, and the rounding of the stored parameters, from which the
+updates are read. Healthy stacks give 2e-7 with a bound of 4e-5; faults give 3, 0.75 or 0.2. The control is a loop in
+plain torch over the same micro-batches, each weighted by its tokens. If the control differs from the reference too,
+the Trainer is not the cause.
+Known: every release before 4.46 takes the mean of the micro-batches' means, so a token of a short answer has more
+weight (huggingface/transformers#34191). The update is multiplied by the number of micro-batches for models without
+`**kwargs` from 4.46.0 to 4.47.1, and for Llama itself in 4.47.0 and 4.48.0 (#34263, #35207, #35438). It is divided by
+this number once too often from 5.2.0 to 5.5.3 (#45349).
 
-Models: loss_kwargs is LlamaForCausalLM as it stands; no_kwargs is a wrapper whose forward takes no
-`**kwargs`, as ChatGLM and other remote code; own is the user's architecture, small, in place of the two where
-a config is given. ignored_kwargs takes them and does nothing with them,
-whose update is multiplied too (4.46.0 to 5.23.0, where tried): that says something about the model, so
-it is run only where the request names it.
-Differs by design: from 4.46 on the Trainer says which models take the number of tokens (`model_accepts_loss_kwargs`);
-for the others it documents the mean of means. Where the update is that, the size of the difference is reported.
+Models: loss_kwargs is LlamaForCausalLM, unchanged. no_kwargs is a wrapper whose forward takes no `**kwargs`, like
+ChatGLM and other remote code. own is the user's architecture in miniature; it replaces these two if a config is given.
+ignored_kwargs takes `**kwargs` and ignores them. Its update is multiplied too (in every tested release from 4.46.0 to
+5.23.0). This is a property of the model, so it runs only if the request names it.
+Differs by design: from 4.46 on, the Trainer determines which models accept the number of tokens
+(`model_accepts_loss_kwargs`). For other models it documents the mean of means. If the update is this mean, the probe
+reports the size of the difference.
 
-Request: seed, device, config, models (default loss_kwargs and no_kwargs, or own), gradient_accumulation_steps
-(default 4, at most 8).
+Request: seed, device, config, models (default loss_kwargs and no_kwargs, or own), gradient_accumulation_steps (default
+4, at most 8).
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ PROFILE = "deep"
 SECONDS: float = 6.0
 ASKED_BY: Tuple[str, ...] = ("training.gradient_accumulation_steps",)
 
-MEAN_OF_MEANS = "the Trainer averages micro-batches with equal weight for models that do not accept a token count"
+MEAN_OF_MEANS = (
+    "the Trainer gives all micro-batches equal weight in the average for models that do not accept a token count"
+)
 
 
 def measure(request: Request, stage: Stage) -> Measuring:

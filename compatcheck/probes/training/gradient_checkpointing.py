@@ -1,25 +1,28 @@
-"""Gradient checkpointing: whether it takes effect, and whether gradients survive it.
+"""Gradient checkpointing: whether it takes effect, and whether it keeps all gradients.
 
-The user's architecture, small and with random weights, does one backward pass without checkpointing and with
-it, re-entrant and not, after `gradient_checkpointing_enable`, under autocast where the user trains so, on rows padded
-on the left, where tokens depend on the mask, and with dropout from equal seeds wherever the architecture has some, so
-that what a block is recomputed with shows. The same layers wrapped by hand in
-`torch.utils.checkpoint` are the control. What autograd keeps is counted by `saved_tensors_hooks`: distinct storages
-that are no parameters, so the numbers are the same on every device.
+The user's architecture in miniature, with random weights, does one backward pass without checkpointing and one with
+checkpointing, re-entrant and not, after `gradient_checkpointing_enable`. It uses autocast if the user trains with
+autocast. It also runs on rows that are padded on the left, where tokens depend on the mask, and with dropout from
+equal seeds if the architecture has dropout. So a block that is recomputed under other conditions gives a difference.
+The same layers, wrapped by hand in `torch.utils.checkpoint`, are the control. `saved_tensors_hooks` counts what
+autograd keeps: distinct storages that are not parameters, so the numbers are the same on every device.
 
-Bounds: what is kept must fall 3-fold, or to 1.1 times what the layers wrapped by hand keep where logits and embeddings
-of a small model weigh more than that. Half as far fails, and so does less than 0.6 of what wrapping by hand saves.
-On 21 healthy families it fell 3.5 to 43 times.
-Gradients are those without checkpointing to 64 u in float32 and 16 u in 16 bits, u the dtype's unit roundoff: the same
-operations twice, equal bit for bit on a CPU. No parameter may lose its gradient.
+Bounds: the kept bytes must fall to a third. If the logits and embeddings of a small model are larger than that, they
+must fall to 1.1 times what the layers wrapped by hand keep. The probe fails if they fall only half as far, or if less
+than 0.6 of the savings of wrapping by hand is reached. On 21 healthy families the kept bytes fell by a factor of 3.5
+to 43.
+The gradients must equal the gradients without checkpointing to 64 u in float32 and 16 u in 16 bits, where u is the
+unit roundoff of the dtype. These are the same operations twice, equal bit for bit on a CPU. No parameter may lose its
+gradient.
 
-A failure on bytes means that the model's code accepts the switch and ignores it (remote code that overrides
-gradient_checkpointing_enable, as ChatGLM3's and glm-4-9b's of 2024), so that memory is what it is without.
-A failure on gradients under frozen embeddings means that the inputs of the first re-entrant block take no gradient and
-everything behind them goes without; `enable_input_require_grads()` is there to prevent it. Without that call torch
-gives no gradient by design: recorded, judged on request.
+A failure on bytes means that the model's code accepts the switch and ignores it, so that the memory is the same as
+without checkpointing. Remote code that overrides gradient_checkpointing_enable does this, such as ChatGLM3's and
+glm-4-9b's of 2024.
+A failure on gradients under frozen embeddings means that the inputs of the first re-entrant block need no gradient, so
+that all later layers get none. `enable_input_require_grads()` is meant to prevent this. Without this call, torch gives
+no gradient by design: this is recorded, and judged on request.
 
-Request: seed, device, dtype, config, training (lora: with those adapters), input_require_grads (false: judge frozen
+Request: seed, device, dtype, config, training (lora: with these adapters), input_require_grads (false: judge frozen
 embeddings without that call).
 """
 

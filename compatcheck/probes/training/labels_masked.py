@@ -1,17 +1,17 @@
 """Samples whose labels are all masked.
 
-Cross-entropy averages over the labels that are not -100. Where none is left the loss is 0/0 = NaN and
-the gradient exactly 0: the log of the transformers Trainer shows `loss: 0.0` with `grad_norm: 0.0`
-(`logging_nan_inf_filter` swaps the NaN). Usual causes: a chat template that returns a nested list,
-truncation that leaves nothing but the prompt, a tokenizer and a collator of different ages.
+Cross-entropy averages over the labels that are not -100. If no such label is left, the loss is 0/0 = NaN and the
+gradient is exactly 0: the log of the transformers Trainer shows `loss: 0.0` with `grad_norm: 0.0`
+(`logging_nan_inf_filter` replaces the NaN). Usual causes: a chat template that returns a nested list, truncation that
+leaves only the prompt, or a tokenizer and a collator from different releases.
 
-This is how torch is meant to work, so without the user's own samples the probe can neither confirm
-nor clear anything: it shows the mechanism and is skipped. With samples it fails where a whole batch
-can come out masked, that is, where at least `batch_size` samples have no target, or where labels are
-nested lists. A causal model shifts its labels by one: the first label of a sample is never a target.
-Fewer such samples than a batch holds are worth a look, not a failure.
+torch is designed this way, so without the user's own samples the probe can neither confirm nor rule out a fault: it
+shows the mechanism and is skipped. With samples, it fails if all labels of a whole batch can be masked, that is, if at
+least `batch_size` samples have no target, or if labels are nested lists. A causal model shifts its labels by one: the
+first label of a sample is never a target. If fewer samples than a batch have no target, the outcome is a watch, not a
+failure.
 
-Request: samples (lists of labels) or samples_file (JSON lines holding `labels`), batch_size (default 1).
+Request: samples (lists of labels) or samples_file (JSON lines with `labels`), batch_size (default 1).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def judge(measured: Measured) -> tuple[Outcome, str]:
         return "skip", f"the samples cannot be read: {measured['unreadable']}"
     if "samples" not in measured:
         seen = f"loss {shown['loss']} and gradient norm {shown['gradient_norm']}"
-        return "skip", f"no samples were given; an all-masked batch gives {seen} on this torch"
+        return "skip", f"no samples were given; on this torch, a batch whose labels are all masked gives {seen}"
     return _judge_counts(measured["samples"], measured["batch_size"])
 
 

@@ -1,24 +1,23 @@
-"""Adapters kept in half precision.
+"""Adapters that are kept in half precision.
 
-A LoRA adapter on an embedding or an output layer takes the dtype of the layer under it unless peft
-casts it up: peft does so by itself from 0.12.0 (huggingface/peft#1706), not before, and not with
-`autocast_adapter_dtype=False`. In float16 such an adapter does not survive training: the gradient of a
-zero embedding row (a token added with zeros) overflows 65504, and AdamW's epsilon of 1e-8 is 0 there, so
-that one step on a zero gradient gives 0/0.
+A LoRA adapter on an embedding or an output layer takes the dtype of the layer under it, unless peft casts the adapter
+to float32. peft does this by default from 0.12.0 (huggingface/peft#1706), but not before and not with
+`autocast_adapter_dtype=False`. A float16 adapter does not survive training: the gradient of a zero embedding row (a
+token added with zeros) exceeds 65504, and AdamW's epsilon of 1e-8 is 0 in float16, so one step on a zero gradient
+gives 0/0.
 
-The probe builds a tiny random Llama in the user's dtype, puts LoRA on q_proj, embed_tokens and lm_head
-with the installed peft, lists the dtypes of what is trainable, and takes one plain AdamW step.
-A failure means that parameters are float16 or that one step left non-finite values in them; bfloat16
-ones are worth a look: they stay finite, but steps below 2^-8 of a weight are lost. There is no bound:
-both are yes or no. A recipe that keeps float32 master weights itself (DeepSpeed's fp16 optimizer)
-lives with float16 parameters.
+The probe builds a tiny random Llama in the user's dtype, puts LoRA on q_proj, embed_tokens and lm_head with the
+installed peft, lists the dtypes of the trainable parameters, and takes one plain AdamW step. A failure means that
+parameters are float16, or that one step left non-finite values in them. bfloat16 parameters give a watch: they stay
+finite, but steps below 2^-8 of a weight are lost. There is no bound, because both answers are yes or no. A recipe that
+keeps float32 master weights itself (DeepSpeed's fp16 optimizer) works with float16 parameters.
 
-Facts beside the verdict, which are torch's arithmetic and not peft's: AdamW on a parameter with zero
-gradient, and the gradient of 8 zero rows behind RMSNorm (eps 1e-6, width 3072, scale sqrt(3072) as in
-Gemma, upstream deviation 2), each in float16, bfloat16 and float32.
+Facts that are not judged, because they come from torch's arithmetic and not from peft: AdamW on a parameter with zero
+gradient, and the gradient of 8 zero rows behind RMSNorm (eps 1e-6, width 3072, scale sqrt(3072) as in Gemma, upstream
+deviation 2), each in float16, bfloat16 and float32.
 
 Request: seed, device, dtype (of the base weights: float16, bfloat16 or float32; default float16),
-autocast_adapter_dtype (passed on where peft knows it).
+autocast_adapter_dtype (passed on if peft accepts it).
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def judge(measured: Measured) -> tuple[Outcome, str]:
     trainable, step = measured["trainable"], measured["step"]
     total = sum(entry["count"] for entry in trainable.values())
     broken = step.get("nonfinite_after", ())
-    after = step.get("not_run") or f"one AdamW step leaves {len(broken)} of {total} non-finite"
+    after = step.get("not_run") or f"after one AdamW step, {len(broken)} of {total} are not finite"
     for dtype, at_least in LOW:
         if dtype in trainable:
             seen = f"{trainable[dtype]['count']} of {total} trainable tensors are {dtype}"

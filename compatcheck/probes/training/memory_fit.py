@@ -1,21 +1,22 @@
-"""Memory that the user's training needs, against the GPU's.
+"""Memory that the user's training needs, compared with the memory of the GPU.
 
-Foretold before anything is loaded: parameters, gradients, optimizer states and master weights in closed form by ZeRO
-stage, LoRA, bits and optimizer (sources in `_memory/states.py`); parameters counted on the model of the user's own
-`config.json` without its memory; activations measured at the real width on 2 and 4 layers of fake tensors and
-carried on to the real depth; logits as batch x length x vocabulary x 10 to 18 bytes (`_memory/estimate.py`); 1 to
-2 GiB for the CUDA context and workspaces; 5 to 10 % for fragmentation. The result is a range: what is not stated (the
-dtype in which weights are loaded) widens it. Where a model does not run on fake tensors, its activations are estimated
-by formula, and their own size is allowed for error on both sides.
+The probe predicts the memory before anything is loaded. It adds up: parameters, gradients, optimizer states and master
+weights, calculated from ZeRO stage, LoRA, bits and optimizer (sources in `_memory/states.py`); the number of
+parameters of a model that is built from the user's own `config.json` without its memory; activations, measured at the
+real width on 2 and 4 layers of fake tensors and extrapolated to the real depth; logits as batch x length x vocabulary
+x 10 to 18 bytes (`_memory/estimate.py`); 1 to 2 GiB for the CUDA context and workspaces; and 5 to 10 % for
+fragmentation. The result is a range. Facts that are not stated, such as the dtype in which weights are loaded, make
+the range wider. If a model does not run on fake tensors, its activations are estimated by formula, and their own size
+is added as a tolerance on both sides.
 
-The bound is the GPU's memory. A failure means that even the low end is above it, watch that the range holds it, a
-pass that the high end is below. The why names the first setting that makes it fit, in the order gradient
-checkpointing, smaller batch with accumulation, half the length, ZeRO-2 and 3, 8-bit optimizer, LoRA, QLoRA, offload, or
-the shortest combination.
-Without the GPU's memory, the batch size or the length, what is known is told and nothing is judged, unless the
-parameters and states alone do not fit. Where small models were really trained with AdamW, the middle of the range was
-at most 8 % from the peak of live tensors; accelerate's estimate, which has no activations, 0 to 70 % below it
-(tools/benchmarks/memory_estimates.py).
+The bound is the memory of the GPU. The probe fails if even the low end of the range is above it, gives a watch if the
+memory lies within the range, and passes if the high end is below it. The reason names the first setting that makes the
+training fit, in this order: gradient checkpointing, smaller batch with accumulation, half the length, ZeRO-2 and 3,
+8-bit optimizer, LoRA, QLoRA, offload, or the shortest combination.
+Without the memory of the GPU, the batch size or the length, the probe reports what is known and judges nothing, unless
+the parameters and states alone do not fit. For small models that were really trained with AdamW, the middle of the
+range was at most 8 % from the peak of live tensors. accelerate's estimate, which has no activations, was 0 to 70 %
+below the peak (tools/benchmarks/memory_estimates.py).
 
 Request: config (the parsed config.json), training (the snapshot's training keys), memory_mib (of one GPU; default what
 torch sees), world_size, trust_remote_code and model_folder (for a model's own code).
@@ -100,19 +101,19 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
         return "skip", str(measured["unsupported"])
     own, memory = measured["rows"][0], measured["memory"]
     unknown = list(measured["unknown"])
-    needs = "needs %s (%s)" % (_gib(own), _parts(own))
+    least = "at least " if unknown else ""
+    needs = "needs %s%s (%s)" % (least, _gib(own), _parts(own))
     if memory is None:
-        least = "at least, it " if unknown else ""
-        return "skip", "%s%s; the GPU's memory is not known%s" % (least, needs, _left_open(unknown))
+        return "skip", "%s; the GPU's memory is not known%s" % (needs, _left_open(unknown))
     doubt = float(own["parts"]["activations"][1]) if measured["activations"] == BY_FORMULA else 0.0
     if own["low"] - doubt > memory:
         over = own["low"] - memory
-        least = ", and whatever %s needs" % " and ".join(unknown) if unknown else ""
-        return "fail", "%s, %.1f GiB more than the GPU's %.1f%s%s" % (needs, over, memory, least, _remedy(measured))
+        rest = ", plus what %s needs, which is unknown" % " and ".join(unknown) if unknown else ""
+        return "fail", "%s, %.1f GiB more than the GPU's %.1f%s%s" % (needs, over, memory, rest, _remedy(measured))
     if unknown:
         room = measured["tokens_that_fit"]
         hint = "; a micro-batch of about %d tokens fits" % room if room else ""
-        return "skip", "at least, it %s of the GPU's %.1f GiB%s%s" % (needs, memory, _left_open(unknown), hint)
+        return "skip", "%s, the GPU has %.1f GiB%s%s" % (needs, memory, _left_open(unknown), hint)
     if own["high"] + doubt > memory:
         return "watch", "borderline: %s, the GPU has %.1f GiB%s" % (needs, memory, _remedy(measured))
     return "pass", "%s, the GPU has %.1f GiB" % (needs, memory)
@@ -121,10 +122,13 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
 def _remedy(measured: Measured) -> str:
     fitting = [row for row in measured["rows"][1:] if row["fits"]]
     if fitting:
-        return "; fits with %s: %s" % (fitting[0]["setting"], _gib(fitting[0]))
+        return "; the training fits with %s: %s" % (fitting[0]["setting"], _gib(fitting[0]))
     if len(measured["rows"]) > 1:
         least = min(measured["rows"][1:], key=lambda row: float(row["high"]))
-        return "; none of the settings tried makes it fit; the closest is %s: %s" % (least["setting"], _gib(least))
+        return "; no setting that was tried makes the training fit; the closest is %s: %s" % (
+            least["setting"],
+            _gib(least),
+        )
     return ""
 
 
@@ -138,7 +142,7 @@ def _parts(row: Measured) -> str:
 
 
 def _left_open(unknown: List[str]) -> str:
-    return "; not stated: %s" % ", ".join(unknown) if unknown else ""
+    return "; not given: %s" % ", ".join(unknown) if unknown else ""
 
 
 def _activations(built: Architecture, setup: Setup, notes: List[str]) -> Activations:

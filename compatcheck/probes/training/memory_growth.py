@@ -1,18 +1,19 @@
-"""Memory over many equal training steps.
+"""Memory use over many identical training steps.
 
-The user's architecture, small and with random weights, trained on one fixed batch with the user's precision,
-adapters, checkpointing and optimiser. After 4 steps of warm-up, two windows of 18 steps are read at the same
-phase, after `zero_grad` and a garbage collection: on CUDA `memory_allocated`, on a CPU the bytes of all live tensor
-storages, counted as they are made and freed. Where this torch (before 2.1) cannot follow a storage, live tensors are
-counted instead, and what only autograd holds is missed. The resident set of the process stands beside it as a fact.
+The user's architecture in miniature, with random weights, is trained on one fixed batch with the user's precision,
+adapters, checkpointing and optimizer. After 4 steps of warm-up, two windows of 18 steps are read. Each reading is
+taken at the same point of the step, after `zero_grad` and a garbage collection: on CUDA `memory_allocated`, on a CPU
+the bytes of all live tensor storages, counted when they are created and freed. torch before 2.1 cannot follow
+storages, so live tensors are counted instead, and memory that only autograd keeps is missed. The resident set of the
+process is reported as a fact and not judged.
 
-Rule, the same for both windows, and a leak only where both meet it: Mann-Kendall z above 2.33; a Theil-Sen slope whose
-rise over the window is above 4096 bytes and 0.2 % of the median; growth in each third; the last third's slope at
-least half the first's; 30 % of the steps upwards. On simulated series without a leak (flat, alternating, decaying,
-late-settling, one step up) it gave no false alarm in 40 to 60 repetitions each, and found every leak of 64 KiB a
+Both windows must meet the same rule for a leak: Mann-Kendall z above 2.33; a Theil-Sen slope whose rise over the
+window is above 4096 bytes and 0.2 % of the median; growth in each third; a slope of the last third of at least half
+the slope of the first; and 30 % of the steps upwards. On simulated series without a leak (flat, alternating, decaying,
+late-settling, one step up), the rule gave no false alarm in 40 to 60 repetitions each. It found every leak of 64 KiB a
 step on 50 MB. A few equations solved by hand in plain torch, read in the same way, are the control.
 
-A failure means that something keeps tensors of every step: a hook, a cache, a list of losses that hold their graph.
+A failure means that something keeps tensors of every step: a hook, a cache, or a list of losses that keep their graph.
 
 Request: seed, device, dtype, config, training (the recipe).
 """

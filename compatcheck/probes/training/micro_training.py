@@ -1,30 +1,30 @@
-"""Training of the user's own architecture in miniature, against an exact reference.
+"""Training of the user's own architecture in miniature, compared with an exact reference.
 
-The model's config.json is shrunk (heads, layers, width, experts and vocabulary; what selects kernels stays), given
-random weights, and trained as the user trains: dtype or autocast, attention, LoRA, quantised base, gradient
-checkpointing, optimiser and scaler. Batches of 1, 2 and 8 sequences of unequal length (the deep profile adds 4) are
-padded on either side, under the user's attention or, where none is stated, under sdpa and eager. Loss and gradients
-of each are compared with the same sequences one by one, without padding, in float64 throughout, with the loss computed
-by the probe: what padding, masks, attention, the loss of the model's code or rounding change shows as a difference.
-Then 12 optimiser steps on 4 batches that come three times.
+The model's config.json is shrunk (heads, layers, width, experts and vocabulary; settings that select kernels stay).
+The model gets random weights and is trained with the user's settings: dtype or autocast, attention, LoRA, quantised
+base, gradient checkpointing, optimizer and scaler. Batches of 1, 2 and 8 sequences of unequal length (the deep profile
+adds 4) are padded on either side. They use the user's attention or, if none is stated, sdpa and eager. The loss and
+the gradients of each batch are compared with the same sequences one by one, without padding, entirely in float64, with
+the loss computed by the probe. So a change caused by padding, masks, attention, the loss of the model's code or
+rounding appears as a difference. Then the probe takes 12 optimizer steps on 4 batches, each used three times.
 
-A failure means that a loss or gradient is not finite, or errs by more than 4 times its bound (16 u in 16 bits, 64 u in
-float32, u the unit roundoff, relative, in the 2-norm of the tensor; 32 u and 512 u where it has few elements; the
-loss 4 u and 16 u) or by more than 4 times plain eager attention at the same precision, while another attention or
-precision is right on the same batch; or that the loss does not fall, or that no step moves a parameter which half a
-step along its gradient would change in its own dtype, while the control trains: the same optimiser in float32 or,
-where that fails too, AdamW written out. The bounds are measured: see `_passes.py`. Where nothing is right, a last
-control computes the loss itself. A parameter without a gradient in float64 fails where differences of the loss show
-that the loss depends on it (`_unreached.py`). A quantised base is compared with a dense model of the dequantised
-weights. The learning rate is the probe's own, 1e-3.
+A failure means one of these. (1) A loss or gradient is not finite, or its error is above 4 times its bound or above 4
+times the error of plain eager attention at the same precision, while another attention or precision is right on the
+same batch. The bounds are relative, in the 2-norm of the tensor, with u the unit roundoff: 16 u in 16 bits and 64 u in
+float32; for tensors with few elements, 32 u and 512 u; for the loss, 4 u and 16 u. (2) The loss does not fall, or no
+step changes a parameter that half a step along its gradient would change in its own dtype, while the control trains.
+The control is the same optimizer in float32 or, if that fails too, AdamW written out. The bounds are measured: see
+`_passes.py`. If nothing is right, a last control computes the loss itself. (3) A parameter has no gradient in float64,
+although differences of the loss show that the loss depends on it (`_unreached.py`). A quantised base is compared with
+a dense model of the dequantised weights. The learning rate is the probe's own, 1e-3.
 
-Every expert of a mixture is given to every token, so that rounding cannot change the route.
-Padding on the left with a label on the first real token, as collators label it, makes a row of attention without any
-key predict that token (CPU flash attention from torch 2.3 gives wrong gradients there where the mask is finfo.min, as
-transformers 4.39 to 4.52 make it): compared with the math kernel, and recorded only where the training file pads on
-the right or label_first_token is false. Recorded, judged only where the user pads on the left: model code for which
-padding on the left changes the exact result. An architecture that transformers does not know is not judged, nor is
-one whose code is remote and not trusted.
+Every expert of a mixture gets every token, so that rounding cannot change the route.
+With padding on the left and a label on the first real token, as collators label it, a row of attention without any key
+predicts this token. CPU flash attention from torch 2.3 gives wrong gradients in this case if the mask is finfo.min, as
+transformers 4.39 to 4.52 build it. This is compared with the math kernel. It is only recorded if the training file
+pads on the right or if label_first_token is false. Model code whose exact result changes with padding on the left is
+recorded, and judged only if the user pads on the left. An architecture that transformers does not know is not judged,
+nor is an architecture whose code is remote and not trusted.
 
 Request: seed, device, dtype, config, training, model_folder, trust_remote_code, profile, batch_sizes,
 label_first_token.
@@ -96,7 +96,9 @@ def _onset(rows: List[Measured]) -> List[str]:
         first = min(row["batch"] for row in bad)
         sides = " and ".join(dict.fromkeys(row["side"] for row in bad if row["batch"] == first))
         how = "not finite" if any(row.get("nonfinite") for row in bad) else "wrong"
-        words.append(f"{variant} is right at batch 1, {how} from batch {first} with padding on the {sides}")
+        words.append(
+            (f"{variant} is right at batch size 1, but {how} from batch size {first} on, with padding on the {sides}")
+        )
     return words
 
 
@@ -115,4 +117,6 @@ def _descent(rows: List[Measured]) -> List[str]:
     if control is None or bad is None or "left_out" in bad:
         return []
     own, other = (", ".join(f"{float(loss):.3g}" for loss in row["losses"]) for row in (bad, control))
-    return [f"over {bad['case']}, the loss of {bad['variant']} goes {own}, the loss of {control['variant']} {other}"]
+    return [
+        (f"over {bad['case']}, the loss of {bad['variant']} is {own}, and the loss of {control['variant']} is {other}")
+    ]

@@ -1,22 +1,23 @@
-"""Routing and auxiliary loss of mixture-of-experts models, against the plain formula.
+"""Routing and auxiliary loss of mixture-of-experts models, compared with the plain formula.
 
-A small model with 8 experts, of which 2 serve a token (the user's architecture, else Mixtral, Qwen2-MoE and Qwen3-MoE),
-is compared with itself in float64 in which each block of experts is replaced by what the papers write: probabilities
-from one softmax over the router's logits, the largest k, divided by their sum where the architecture renormalises, and
-the sum of the experts' outputs in a plain loop. The auxiliary loss is that of Switch Transformer, equations 4 to 6
-(https://arxiv.org/abs/2101.03961), over all layers and all tokens that are no padding: experts times the sum over them
-of the share of tokens they serve and their mean probability. Compared are logits, losses and gradients, with padding
-on either side and without; the experts' implementations (eager, grouped_mm, batched_mm) with a given routing; whether a
-gradient reaches the router; and the weight of the auxiliary loss when micro-batches are accumulated.
+A small model with 8 experts, 2 for each token, is compared with itself in float64. It has the user's architecture,
+else Mixtral, Qwen2-MoE and Qwen3-MoE. In the float64 reference, each block of experts is replaced by the formula of
+the papers: probabilities from one softmax over the router's logits; the largest k, divided by their sum if the
+architecture renormalises; and the sum of the experts' outputs in a plain loop. The auxiliary loss is that of Switch
+Transformer, equations 4 to 6 (https://arxiv.org/abs/2101.03961), over all layers and all tokens that are not padding:
+for each expert, the share of tokens that it serves times its mean probability, summed over the experts and multiplied
+by their number. Compared are: logits, losses and gradients, with padding on either side and without padding; the
+implementations of the experts (eager, grouped_mm, batched_mm) with a given routing; whether a gradient reaches the
+router; and the weight of the auxiliary loss when micro-batches are accumulated.
 
-Bound: of a loss, 64 u relative; of logits and gradients, the relative distance over all elements of a kind is at most
-64 u in float32 and 16 u in bfloat16, u the unit roundoff, or 4 times the plain formula's own error at that dtype. The
-plain formula in float32 is the control. A failure means that experts are trained for another model than the one that
-was trained before, or that nothing balances their load.
+Bound: for a loss, 64 u relative. For logits and gradients, the relative distance over all elements of a kind is at
+most 64 u in float32 and 16 u in bfloat16, with u the unit roundoff, or 4 times the error of the plain formula in that
+dtype. The plain formula in float32 is the control. A failure means that the experts are trained for a different model
+than the one trained before, or that nothing balances their load.
 
-An auxiliary loss that `output_router_logits` switches off is a fact, not a fault.
+If `output_router_logits` turns the auxiliary loss off, this is a fact and not a fault.
 
-Request: seed, device, config, training (gradient_accumulation_steps above 1 has the accumulated loss judged).
+Request: seed, device, config, training (with gradient_accumulation_steps above 1, the accumulated loss is judged).
 """
 
 from __future__ import annotations
@@ -254,14 +255,14 @@ def _compared(found: Pass, exact: Pass, plain: Pass) -> Row:
     rows = []
     for name, value in exact.losses.items():
         share, usual = (abs(each.losses[name] - value) / abs(value) for each in (found, plain))
-        says = "the %s is %.6g, but %.6g by the formula" % (name, found.losses[name], value)
+        says = "the %s is %.6g, but the formula gives %.6g" % (name, found.losses[name], value)
         rows.append(_scored(name, share, usual, "float32", says))
     for name, truth in exact.tensors.items():
         value = found.tensors[name]
         share, usual = (float((each.tensors[name] - truth).norm() / truth.norm()) for each in (found, plain))
         says = "the %s is off by %.2g of its size" % (name.replace("logits", "logits' error"), share)
         if name != "logits" and not bool(value.any()):
-            says = "no %s: it is zero throughout" % name
+            says = "the %s is zero everywhere" % name
         rows.append(_scored(name, share, usual, "float32", says))
     return max(rows, key=lambda row: float(row["theta"]))
 
@@ -389,7 +390,7 @@ def _accumulated_rows(moe: Moe, request: Request) -> Iterator[Row]:
             auxiliary.append(float(found.aux_loss.detach()))
         mean = COEFFICIENT * sum(auxiliary) / len(parts)
         ratio = (total - text) / mean
-        says = "the auxiliary loss counts %.3g times in a step of %d micro-batches" % (ratio, len(parts))
+        says = "the auxiliary loss is counted %.3g times in a step of %d micro-batches" % (ratio, len(parts))
         return {**_scored("weight of the auxiliary loss", abs(ratio - 1), 0.0, "bfloat16", says), "ratio": ratio}
 
     yield {**row, "variant": PLAIN, "control": True, "tensor": "mean", "theta": 0.0, "rho": 0.0, "nonfinite": 0}

@@ -1,19 +1,21 @@
 """Optimizer and scheduler state across save and resume: a resumed run equals an uninterrupted one.
 
-A small network takes eight optimizer steps without a break. Then it takes four, saves its weights and the state of the
-optimizer, the scheduler and the generators, and a fresh network with a fresh optimizer loads them and takes the last
-four. Tried are torch's AdamW (foreach, one by one, fused, AMSGrad), Adam, SGD with momentum, Adagrad, RMSprop, NAdam,
-Adafactor of transformers and the 8-bit and paged optimizers of bitsandbytes, each with a learning rate that changes in
-every step; the schedulers of torch and transformers; and, with dropout, so that random numbers have to go on as well,
-`save_state` and `load_state` of accelerate and the Trainer of transformers, whose break falls into the middle of an
-epoch of rows of unequal length (`_resumed.py`). The same eight steps taken twice are the control.
+A small network takes eight optimizer steps without a break. Then it takes four steps and saves its weights and the
+state of the optimizer, the scheduler and the random generators. A fresh network with a fresh optimizer loads them and
+takes the last four steps. These are tested: torch's AdamW (foreach, one parameter at a time, fused, AMSGrad), Adam,
+SGD with momentum, Adagrad, RMSprop, NAdam, Adafactor of transformers, and the 8-bit and paged optimizers of
+bitsandbytes, each with a learning rate that changes in every step; the schedulers of torch and transformers; and, with
+dropout so that random numbers must continue as well, `save_state` and `load_state` of accelerate and the Trainer of
+transformers. For these two, the break is in the middle of an epoch of rows of unequal length (`_resumed.py`). The same
+eight steps taken twice are the control.
 
-Bound: after the same kernels on the same numbers every bit is the same, which gives 0. Where a bit differs, the
-distance between both ends over the way of the last four steps is at most 64 u in float32 and 16 u in 16 bits, u the
-dtype's unit roundoff. A lost moment, step count, learning rate or random state gives 10^3 and more. A failure means
-that training resumed from a checkpoint is another training, with a jump of the loss or without.
+Bound: the same kernels on the same numbers give the same bits, so the distance is 0. If a bit differs, the distance
+between both results, relative to the length of the last four steps, is at most 64 u in float32 and 16 u in 16 bits,
+with u the unit roundoff of the dtype. A lost moment, step count, learning rate or random state gives 10^3 and more. A
+failure means that a training resumed from a checkpoint differs from the uninterrupted training, with or without a jump
+of the loss.
 
-Request: seed, device, dtype (tried beside float32).
+Request: seed, device, dtype (tested in addition to float32).
 """
 
 from __future__ import annotations
@@ -156,11 +158,11 @@ def _compared(found: End, whole: End, dtype: str) -> Row:
         return {**row, "tensor": "weights", "theta": float("inf"), "says": "the weights come back changed"}
     error, way = float((found.end - whole.end).norm()), float((whole.end - whole.middle).norm())
     share = error / way if way else float("inf")
-    row.update(tensor="way of the steps after the break", theta=share / (ROUNDINGS[dtype] * UNIT_ROUNDOFF[dtype]))
+    row.update(tensor="path of the parameters after the break", theta=share / (ROUNDINGS[dtype] * UNIT_ROUNDOFF[dtype]))
     if share == 0:
         row["says"] = "bit for bit the same as the uninterrupted run"
     elif row["theta"] > 4:
-        row["says"] = "the steps after the resume diverge: %.2g of their way off" % share
+        row["says"] = "the steps after the resume diverge: they are off by %.2g of their length" % share
     return row
 
 
@@ -307,7 +309,7 @@ def _optimizers() -> Dict[str, Make]:
 
     return {
         "AdamW": _adamw,
-        "AdamW one by one": of_torch("AdamW", foreach=False, weight_decay=DECAY),
+        "AdamW, one parameter at a time": of_torch("AdamW", foreach=False, weight_decay=DECAY),
         "AdamW fused": of_torch("AdamW", fused=True, weight_decay=DECAY),
         "AdamW AMSGrad": of_torch("AdamW", amsgrad=True, weight_decay=DECAY),
         "Adam": of_torch("Adam"),

@@ -1,23 +1,24 @@
 """Sequences that share a batch or a row, and padding.
 
-The user's architecture, small and with random weights, is given the same sequences one by one, padded on the right,
-padded on the left (several, and one alone), with other ids under the padding, and packed in one row whose
-position_ids restart, as padding-free collators send them, without and with an attention_mask of ones.
+The user's architecture in miniature, with random weights, gets the same sequences in several forms: one by one; padded
+on the right; padded on the left (several sequences, and one alone); with other token ids under the padding; and packed
+in one row whose position_ids restart, as padding-free collators send them, with and without an attention_mask of ones.
 
-Where packing is judged, the loss and every gradient of the packed row are compared with those of the sequences one by
-one in float64 as well, for a backward pass has kernels of its own.
+If packing is judged, the loss and every gradient of the packed row are also compared with the sequences one by one in
+float64, because a backward pass has its own kernels.
 
-Bound: each token's logits against float64 ones of that sequence alone, 64 u in float32 and 16 u in 16 bits, u the
-dtype's unit roundoff (measured on 22 healthy families: at most 33 u and 5 u; qwen3_next 250 u), or 4 times the error
-of the sequences one by one where that is more. A failure means that tokens see padding or another sequence. Leaks in
-a packed row are 8 % to 170 % of the logits. Losses and gradients have the bounds of `_passes.py`.
+Bound: the logits of each token are compared with the float64 logits of its sequence alone. They may differ by 64 u in
+float32 and 16 u in 16 bits, with u the unit roundoff of the dtype (measured on 22 healthy families: at most 33 u and 5
+u; qwen3_next 250 u), or by 4 times the error of the sequences one by one if this is larger. A failure means that
+tokens see padding or another sequence. Leaks in a packed row are 8 % to 170 % of the logits. Losses and gradients have
+the bounds of `_passes.py`.
 
-Padding is judged always. Packing without a mask is judged where the training file packs: transformers reads
-sequences from position_ids without flash attention from 4.53.1 on. With a mask of ones every release up to 5.23.0
-takes the row for one sequence (huggingface/transformers#46634, closed: such a batch needs no mask). Whether a
-trainer sends one cannot be seen here, so this is judged only on request; where the training file packs and the
-framework is not TRL, which sends none, it is watched. Layers with a recurrence need more than positions to tell
-sequences apart: there packing is recorded.
+Padding is always judged. Packing without a mask is judged if the training file packs: from 4.53.1 on, transformers
+derives the sequences from position_ids, without flash attention. With a mask of ones, every release up to 5.23.0
+treats the row as one sequence (huggingface/transformers#46634, closed: such a batch needs no mask). The probe cannot
+see whether a trainer sends such a mask, so this is judged only on request. If the training file packs and the
+framework is not TRL, which sends no mask, the outcome is a watch. Recurrent layers cannot separate sequences by
+positions alone, so packing is only recorded for them.
 
 Request: seed, device, dtype, config, training; packed ("positions" or "with mask": what the trainer sends).
 """
@@ -61,10 +62,10 @@ WITH_MASK = "with mask"
 SENDS_NO_MASK = "trl"
 FLASH = ("flash_attention_2", "flash_attention_3")
 RECURRENT = ("linear", "mamba", "recurrent", "conv")
-NOT_RUN = "it does not run here"
+NOT_RUN = "this case cannot run here"
 NOT_PACKING = "the training file does not pack sequences"
 NOT_ASKED = "only some trainers send a mask with packed rows"
-HAS_RECURRENCE = "recurrent layers need more than positions to separate sequences"
+HAS_RECURRENCE = "recurrent layers cannot separate sequences by positions alone"
 
 
 class Trial(NamedTuple):
@@ -136,7 +137,7 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     if outcome == "pass" and measured["mask_unknown"] and leaking:
         share = max(float(row["error_share"]) for row in leaking)
         return "watch", (
-            f"a packed row is treated as one sequence if it comes with a mask of ones (logits off by {share:.0%})"
+            f"a packed row that comes with a mask of ones is treated as one sequence (logits off by {share:.0%})"
         )
     return outcome, why
 

@@ -1,13 +1,14 @@
-"""Logits with which transformers generates, against those of a forward pass over the same tokens.
+"""Logits with which transformers generates, compared with a forward pass over the same tokens.
 
-The user's architecture, small and with random weights, continues prompts of unequal length: in one batch padded on the
-left, with the cache it takes by default, with a static one and with none, and each prompt alone. The logits that each
-token was drawn from are compared with float64 logits of the same sequence alone. So are those of the pass with which
-trl's GRPO trainer scores the completions: prompts padded on the left, completions on the right, without position_ids.
-That pass is judged if the objective draws completions, and recorded otherwise.
+The user's architecture in miniature, with random weights, continues prompts of unequal length: in one batch that is
+padded on the left, with the default cache, with a static cache and without a cache, and each prompt alone. The logits
+from which each token was drawn are compared with float64 logits of the same sequence alone. The logits of the forward
+pass in which trl's GRPO trainer scores the completions are compared in the same way: prompts padded on the left,
+completions padded on the right, without position_ids. This pass is judged if the objective draws completions, and
+recorded otherwise.
 
-Bound: that of `_logits.py`. A failure means that the model generates with other probabilities than it is trained
-with: a cache that is read in the wrong place, positions that count padding, a mask that is lost.
+Bound: the bound of `_logits.py`. A failure means that the model generates with different probabilities than it is
+trained with: a cache that is read in the wrong place, positions that count padding, or a mask that is lost.
 
 Request: seed, device, dtype, config, training (objective).
 """
@@ -36,7 +37,7 @@ ASKED_BY: Tuple[str, ...] = ("training.sampling",)
 
 COUNT, NEW_TOKENS = 4, 12
 DRAWING = ("grpo", "rloo")
-NOT_RUN = "it does not run here"
+NOT_RUN = "this case cannot run here"
 NOT_DRAWN = "the objective draws no completions"
 WAYS: Tuple[Tuple[str, Row], ...] = (
     ("default cache", {}),

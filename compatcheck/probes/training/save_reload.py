@@ -1,15 +1,15 @@
 """Saving a model and loading it again.
 
-The user's architecture, small and with random weights, is saved with `save_pretrained` (safetensors) and loaded with
-`from_pretrained` in its own dtype and in float32, with tied embeddings and without, in one file and in several. With
-LoRA in the training file the adapters make the same journey through peft, with the modules that are saved as a whole.
-Loading a state dict into a fresh model is the control.
+The user's architecture in miniature, with random weights, is saved with `save_pretrained` (safetensors) and loaded
+with `from_pretrained`, in its own dtype and in float32, with and without tied embeddings, in one file and in several.
+If the training file has LoRA, the adapters are saved and loaded through peft in the same way, with the modules that
+are saved as a whole. Loading a state dict into a fresh model is the control.
 
-Bound: every parameter must come back bit for bit, tied weights must still share their memory, and the logits,
-which the same kernels compute from the same numbers, must be those from before to 64 u in float32 and 16 u in 16 bits
-at the worst token, u the dtype's unit roundoff, for a loaded model may choose other kernels for the same formula.
-Buffers are judged by the logits, in float32.
-A failure means a checkpoint that is not the model that was trained: a random output layer, a lost tie, changed buffers.
+Bound: every parameter must be the same bit for bit, and tied weights must still share their memory. The same kernels
+compute the logits from the same numbers, so the logits must equal the logits from before to 64 u in float32 and 16 u
+in 16 bits at the worst token, with u the unit roundoff of the dtype; a loaded model may choose other kernels for the
+same formula. Buffers are judged by the logits, in float32. A failure means that the checkpoint is not the model that
+was trained: a random output layer, a lost tie, or changed buffers.
 
 Request: seed, device, dtype, config, training (lora).
 """
@@ -171,7 +171,7 @@ def _row(journey: Journey, variant: str, made: Callable[[], Module], **notes: An
         before = [tokens.double() for tokens in journey.logits]
         row = {**deviation(list(found), before, before, journey.dtype), "rho": 0.0}
         if row["theta"] == 0:
-            row["says"] = "all parameters and logits come back bit for bit"
+            row["says"] = "all parameters and logits are the same after loading, bit for bit"
         return row
 
     return attempted(row, measured)

@@ -1,15 +1,15 @@
-"""The user's training step replayed bit for bit: same weights, same seed, same device.
+"""The user's training step, repeated and compared bit by bit: same weights, seed and device.
 
 The user's architecture in miniature takes two optimizer steps in the user's precision, attention, adapters and
-optimizer, from the same weights, batch and seed, three times over. Every module's output, every gradient in the order
-in which it arrives, the loss and every weight after each step are compared with the first time, bit by bit.
+optimizer, three times from the same weights, batch and seed. The output of every module, every gradient in the order
+in which it arrives, the loss and every weight after each step are compared with the first run, bit by bit.
 
-Bound: every bit. Kernels that add in no fixed order are documented: `torch.use_deterministic_algorithms` lists them.
-Where replays differ, they are repeated in that mode. If they then agree, or if torch warns of an operation that has no
-deterministic implementation, the difference is the setting's and is watched, not convicted. If they differ all the
-same, the probe fails and names the first module or gradient that differs: memory read before it was written, a race, a
-generator that the seed does not reach, state that a library keeps from step to step, or failing hardware. The same
-replays in float64 on the CPU are the control. torchtitan requires as much of its own steps
+Bound: every bit. `torch.use_deterministic_algorithms` lists the kernels that add in no fixed order. If the runs
+differ, they are repeated in this mode. If they then agree, or if torch warns of an operation without a deterministic
+implementation, the difference comes from the setting, and the outcome is a watch and not a failure. If they still
+differ, the probe fails and names the first module or gradient that differs: memory that was read before it was
+written, a race, a generator that the seed does not reach, state that a library keeps from step to step, or failing
+hardware. The same runs in float64 on the CPU are the control. torchtitan requires the same of its own steps
 (https://github.com/pytorch/torchtitan/blob/main/docs/debugging.md).
 
 Request: seed, device, dtype, config, training, replays (default 3).
@@ -73,7 +73,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     row = {"case": "%d steps, %d times" % (STEPS, replays), "dtype": recipe.dtype, "rho": 0.0, "nonfinite": 0}
     stage("float64 on the CPU")
     yield {**row, "variant": "float64 on the CPU", "control": True, **_compared([_exactly(trial) for _ in range(2)])}
-    stage("as it is trained")
+    stage("the training as configured")
     first = attempted(
         {**row, "variant": recipe.describe()}, lambda: _compared([_replay(trial) for _ in range(replays)])
     )
@@ -197,13 +197,16 @@ def _compared(records: List[Record]) -> Row:
             return {
                 **row,
                 "theta": float("inf"),
-                "says": "the replays compute different operations, or in another order",
+                "says": "the replays compute different operations, or the same operations in another order",
             }
         differing = [number for number, pair in enumerate(zip(first, other)) if pair[0][1] != pair[1][1]]
         if differing:
             name, _, size = first[differing[0]]
             changed = abs(other[differing[0]][2] - size) / size if size else float("inf")
-            says = "the %s differs first between two replays (its sum by %.2g of it), then %d of %d others"
+            says = (
+                "the %s is the first value that differs between two replays (its sum by %.2g of it), "
+                "then %d of %d others"
+            )
             told = says % (name, changed, len(differing) - 1, len(first) - 1)
             return {**row, "theta": float("inf"), "tensor": name, "says": told.replace("the the", "the")}
     return {**row, "says": "%d outputs, gradients and weights are bit-identical" % len(first)}

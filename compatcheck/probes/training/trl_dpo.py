@@ -1,21 +1,21 @@
 """Loss and gradient of TRL's DPOTrainer.
 
-The installed release's own trainer, made from texts as its users make it, takes one step on a tiny random Llama with
-another one as reference. What it should have done is written out in float64 (Rafailov et al. 2023,
+The trainer of the installed release, built from texts as users build it, takes one step on a tiny random Llama, with a
+second one as reference. The expected step is written out in float64 (Rafailov et al. 2023,
 https://arxiv.org/abs/2305.18290): minus the log-sigmoid of beta times the difference of the two log-ratios, averaged
-over the pairs; the log-probability of an answer is the sum over its tokens and the end of sequence. Prompts may or may
-not start with the token that begins a sequence, as releases differ there: the nearer counts.
+over the pairs. The log-probability of an answer is the sum over its tokens and the end of sequence. Prompts may or may
+not start with the beginning-of-sequence token, because releases differ in this; the closer of the two counts.
 
-Cases, as far as the release has the setting: pairs of unequal length in one batch; the same as micro-batches of one;
-without padding; the reference's log-probabilities computed beforehand; LoRA, whose reference is the model without it;
-and, where the user's model has some or the request names the case, attention dropout, which `disable_dropout`, on by
-default, promises to switch off. Settings that a case does not name are the release's defaults, but for bf16 and
-clipping, which are off.
+Cases, if the release has the setting: pairs of unequal length in one batch; the same pairs as micro-batches of one;
+without padding; the log-probabilities of the reference computed beforehand; LoRA, where the model without the adapter
+is the reference; and attention dropout, which `disable_dropout`, on by default, must turn off. The dropout case runs
+if the user's model has attention dropout or if the request names the case. All other settings are the defaults of the
+release, except bf16 and clipping, which are off.
 
-A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or the loss that the trainer tells by as
-much, u = 2^-24, while the formula in float32 agrees.
+A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or that the reported loss differs by as
+much, with u = 2^-24, while the formula in float32 agrees.
 
-Request: seed, config (its attention_dropout), cases (names of those to run).
+Request: seed, config (its attention_dropout), cases (names of the cases to run).
 """
 
 from __future__ import annotations

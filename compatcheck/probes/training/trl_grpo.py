@@ -1,21 +1,20 @@
 """Loss, gradient and advantages of TRL's GRPOTrainer.
 
-The installed release's own trainer lets a tiny random Llama write several answers to each prompt, scores them with a
-function of their words, and takes one step. What it should have done with those answers is written out in float64
-(Shao et al. 2024, https://arxiv.org/abs/2402.03300): the advantage of an answer is its reward less the mean of its
-group, over the group's standard deviation plus 1e-4; the gradient of the step is that of minus the advantage times the
-log-probability of each token, at the temperature at which it was drawn. How tokens are averaged is the release's
-`loss_type`: by answer and then over answers (grpo), over the tokens of a micro-batch (bnpo), or over those of the whole
-step (dapo); a release without that setting may do either of the first two.
+The trainer of the installed release lets a tiny random Llama write several answers to each prompt, scores them with a
+function of their words, and takes one step. The expected step for these answers is written out in float64 (Shao et al.
+2024, https://arxiv.org/abs/2402.03300). The advantage of an answer is its reward minus the mean of its group, divided
+by the standard deviation of the group plus 1e-4. The gradient of the step is the gradient of minus the advantage times
+the log-probability of each token, at the temperature at which the token was drawn. The release's `loss_type` decides
+how tokens are averaged: by answer and then over answers (grpo), over the tokens of a micro-batch (bnpo), or over the
+tokens of the whole step (dapo). A release without this setting may do either of the first two.
 
-Cases, as far as the release has the setting: one batch; two micro-batches; a temperature of 0.7; two steps for the
-answers of one round. Settings that a case does not name are the release's defaults, but for bf16 and clipping, which
-are off.
+Cases, if the release has the setting: one batch; two micro-batches; a temperature of 0.7; two steps for the answers of
+one round. All other settings are the defaults of the release, except bf16 and clipping, which are off.
 
-A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or the loss that the trainer tells or an
-advantage by as much, u = 2^-24, while the formula in float32 agrees.
+A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or that the reported loss or an
+advantage differs by as much, with u = 2^-24, while the formula in float32 agrees.
 
-Request: seed, cases (names of those to run).
+Request: seed, cases (names of the cases to run).
 """
 
 from __future__ import annotations

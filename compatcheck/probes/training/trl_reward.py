@@ -1,18 +1,19 @@
 """Loss and gradient of TRL's RewardTrainer.
 
-The installed release's own trainer takes one step on a tiny random Llama that gives each sequence one score. What it
-should have done is written out in float64: minus the log-sigmoid of the score of the chosen less that of the rejected
-text, averaged over the pairs (Ouyang et al. 2022, https://arxiv.org/abs/2203.02155, equation 1), each text scored by
-itself, at its last token.
+The trainer of the installed release takes one step on a tiny random Llama that gives each sequence one score. The
+expected step is written out in float64: minus the log-sigmoid of the score of the chosen text minus the score of the
+rejected text, averaged over the pairs (Ouyang et al. 2022, https://arxiv.org/abs/2203.02155, equation 1). Each text is
+scored by itself, at its last token.
 
-Cases: pairs of unequal length in one padded batch; the same as micro-batches of one; and, where the user's model has
-some or the request names the case, attention dropout, which `disable_dropout`, on by default, promises to switch off.
-Settings that a case does not name are the release's defaults, but for bf16 and clipping, which are off.
+Cases: pairs of unequal length in one padded batch; the same pairs as micro-batches of one; and attention dropout,
+which `disable_dropout`, on by default, must turn off. The dropout case runs if the user's model has attention dropout
+or if the request names the case. All other settings are the defaults of the release, except bf16 and clipping, which
+are off.
 
-A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or the loss that the trainer tells by as
-much, u = 2^-24, while the formula in float32 agrees.
+A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or that the reported loss differs by as
+much, with u = 2^-24, while the formula in float32 agrees.
 
-Request: seed, config (its attention_dropout), cases (names of those to run).
+Request: seed, config (its attention_dropout), cases (names of the cases to run).
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Loss and gradient of TRL's SFTTrainer.
 
-The installed release's own trainer, made from texts as its users make it, takes one step on a tiny random Llama. What
-it should have done is written out in float64: the negative log-probability of each token that is to be learned, given
-the tokens of its own sequence before it, averaged over all such tokens of the step.
+The trainer of the installed release, built from texts as users build it, takes one step on a tiny random Llama. The
+expected step is written out in float64: the negative log-probability of each trained token, given the earlier tokens
+of its own sequence, averaged over all trained tokens of the step.
 
-Cases, as far as the release has the setting: texts of unequal length in one padded batch; the same as four
+Cases, if the release has the setting: texts of unequal length in one padded batch; the same texts as four
 micro-batches of one; packed in one row; without padding; prompts with completions, of which only the completions are
-learned; the template of an answer (`DataCollatorForCompletionOnlyLM`); checkpointing, re-entrant and not; LoRA, plain
-and under re-entrant checkpointing. Settings that a case does not name are the release's defaults, but for bf16 and
-clipping, which are off, so that rounding is that of float32.
+trained; the template of an answer (`DataCollatorForCompletionOnlyLM`); checkpointing, re-entrant and not; LoRA, plain
+and under re-entrant checkpointing. All other settings are the defaults of the release, except bf16 and clipping, which
+are off, so that rounding is that of float32.
 
-A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or the loss that the trainer tells by as
-much, u = 2^-24, while the formula in float32 agrees. Micro-batches of unequal length are averaged with equal weight by
-transformers before 4.46: the right gradient is that of the batch which they make up.
+A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or that the reported loss differs by as
+much, with u = 2^-24, while the formula in float32 agrees. transformers before 4.46 averages micro-batches of unequal
+length with equal weight. The correct gradient is the gradient of the batch that the micro-batches form together.
 
-Request: seed, cases (names of those to run).
+Request: seed, cases (names of the cases to run).
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _parse(folder: str, name: str) -> ast.Module:
     path = os.path.join(folder, name)
     tree = parse_code(read_code(path))
     if tree is None:
-        raise InputError("reading", path, "it is not valid Python", "fetch it again")
+        raise InputError("reading", path, "the file is not valid Python", "fetch it again")
     return tree
 
 

@@ -70,13 +70,16 @@ def _raise_without_config(folder: str, names: list[str]) -> NoReturn:
     doing, advice = "reading the model folder", "pass a folder with config.json"
     if "adapter_config.json" in names:
         base = read_json_object(os.path.join(folder, "adapter_config.json")).get("base_model_name_or_path")
-        seen = f"it is an adapter of {base!s:.200} without its own config.json"
+        seen = f"this is an adapter of {base!s:.200} without its own config.json"
         raise InputError(doing, folder, seen, "pass the folder of that model")
     if "model_index.json" in names:
-        raise InputError(doing, folder, "it is a diffusers pipeline, not a language model", advice)
+        raise InputError(doing, folder, "this is a diffusers pipeline, not a language model", advice)
     if any(name.endswith(".gguf") for name in names):
         raise InputError(
-            doing, folder, "it contains GGUF files but no config.json", "pass the model that they were made from"
+            doing,
+            folder,
+            "the folder contains GGUF files but no config.json",
+            "pass the model that the GGUF files were made from",
         )
     raise InputError(doing, folder, "there is no config.json in it", "pass a model as transformers saves it")
 
@@ -146,7 +149,7 @@ def file_names(folder: str) -> list[str]:
     except OSError as error:
         raise InputError("reading the model folder", folder, error.strerror or str(error), "make it readable") from None
     if len(names) > limits.MODEL_FILES:
-        seen = f"it contains {len(names)} files"
+        seen = f"the folder contains {len(names)} files"
         raise InputError("reading the model folder", folder, seen, "pass the folder of one model")
     return names
 

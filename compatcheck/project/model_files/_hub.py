@@ -25,7 +25,7 @@ def find_folder(model: str, online: bool = False) -> str:
         return model
     named = _ID.match(model)
     if os.path.lexists(model) or named is None or ".." in model:
-        seen = "it is not a folder" if os.path.lexists(model) else "there is no such folder, and it is not a hub id"
+        seen = "this is not a folder" if os.path.lexists(model) else "there is no such folder, and it is not a hub id"
         raise InputError(_DOING, model, seen, "pass a model folder, or org/name or org/name@revision")
     name, revision = named[1], named[2]
     if online:
@@ -77,9 +77,11 @@ def _tell_missing(name: str, revision: str | None) -> NoReturn:
     wanted = f"{name}@{revision}" if revision else name
     revisions = _revisions(name)
     if revisions:
-        seen = f"the Hugging Face cache holds {len(revisions)} other revisions of it: {', '.join(revisions)[:200]}"
+        seen = (
+            f"the Hugging Face cache holds {len(revisions)} other revisions of the model: {', '.join(revisions)[:200]}"
+        )
         raise InputError(_DOING, wanted, seen, "choose one of them, or pass --online")
-    seen = f"it is not in the Hugging Face cache {os.path.dirname(os.path.dirname(_snapshots(name)))}"
+    seen = f"the model is not in the Hugging Face cache {os.path.dirname(os.path.dirname(_snapshots(name)))}"
     raise InputError(_DOING, wanted, seen, "pass its folder, or --online to fetch its small files")
 
 
@@ -93,7 +95,7 @@ def _fetched(name: str, revision: str | None) -> str:
         small = [each for each in told.siblings or () if each.rfilename.endswith(tuple(p[1:] for p in _SMALL_FILES))]
         together = sum(each.size or 0 for each in small)
         if together > limits.DOWNLOAD_BYTES:
-            seen = f"its small files take {together} bytes in total"
+            seen = f"the small files of the model take {together} bytes in total"
             raise InputError("fetching the model", wanted, seen, "download the files and pass the folder")
         return str(snapshot_download(name, revision=told.sha, allow_patterns=[each.rfilename for each in small]))
     except _fetch_errors() as error:

@@ -97,7 +97,7 @@ def _object(text: str) -> dict[str, object]:
     try:
         header = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        seen = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        seen = "the content is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise HeaderError(f"damaged: its safetensors header is invalid: {seen:.160}") from None
     if not isinstance(header, dict):
         raise HeaderError("damaged: its header is not a JSON object")
@@ -114,7 +114,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _tensor(name: str, stated: Any) -> Tensor:
     def refuse(what: str) -> HeaderError:
-        return HeaderError(f"damaged: its header gives the tensor {name[:60]!r} {what}")
+        return HeaderError(f"damaged: the tensor {name[:60]!r} has {what} in the header")
 
     offsets = stated.get("data_offsets") if isinstance(stated, dict) else None
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
@@ -140,7 +140,7 @@ def _end(tensors: Mapping[str, Tensor]) -> int:
     end = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].begin, item[1].end)):
         if tensor.begin != end:
-            told = "overlaps the one before it" if tensor.begin < end else "leaves a gap before it"
+            told = "overlaps the tensor before it" if tensor.begin < end else "leaves a gap before it"
             raise HeaderError(f"damaged: the tensor {name[:60]!r} {told}")
         end = tensor.end
     return end
@@ -152,7 +152,7 @@ def index_problems(
     """What an index states that the files do not hold, as the file at fault (None: the index) and the words."""
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
-        yield None, "it has no weight_map of tensor names and files"
+        yield None, "the index has no weight_map of tensor names and files"
         return
     here = set(names)
     for name in sorted(set(weight_map.values())):
@@ -171,5 +171,7 @@ def size_note(index: Mapping[str, object], shards: Iterable[Shard]) -> str | Non
     stated = metadata.get("total_size") if isinstance(metadata, dict) else None
     held = summary(shards)["bytes"]
     if isinstance(stated, (int, float)) and not isinstance(stated, bool) and stated != held:
-        return f"its total_size is {int(stated) if math.isfinite(stated) else stated}, its shards hold {held} bytes"
+        return (
+            f"the total_size is {(int(stated) if math.isfinite(stated) else stated)}, but the shards hold {held} bytes"
+        )
     return None

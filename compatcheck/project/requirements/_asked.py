@@ -54,7 +54,7 @@ def _requirement(line: str, at: Location, place: Place) -> Asked | None:
     from packaging.requirements import Requirement
 
     if _ENDLESS.search(line):
-        raise ValueError("it contains a number with hundreds of digits")
+        raise ValueError("the line contains a number with hundreds of digits")
     try:
         requirement = Requirement(line)
     except ValueError as error:
@@ -179,7 +179,7 @@ def _why(sure: Sequence[Asked], wanted: Sequence[Asked], joined: str) -> str:
     file = os.path.basename(first.at.file)
     if not sure:
         choices = "; ".join(f"{each.specifier or each.source or 'any version'} where {each.marker}" for each in wanted)
-        return f"{file} requires {choices}, and which one applies is unknown"
+        return f"{file} requires {choices}, and it is unknown which one applies"
     located = next((each.source for each in sure if each.specifier is None), None)
     if located is not None:
         return f"{file} installs it from {located}"

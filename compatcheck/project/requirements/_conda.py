@@ -114,7 +114,7 @@ def python_of(packages: Iterable[CondaPackage]) -> str | None:
 def _requirement(package: CondaPackage) -> Asked:
     name = normalised(_OF_PYTHON.get(package.name, package.name))
     if package.specifier is None:
-        return Asked(name, None, package.at, "what conda finds for a condition of its own")
+        return Asked(name, None, package.at, "what conda detects for a condition of its own")
     return Asked(name, package.specifier, package.at)
 
 

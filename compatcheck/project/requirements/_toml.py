@@ -52,7 +52,7 @@ def read_toml(path: str) -> Sheet:
     except TOMLDecodeError as error:
         raise InputError(_DOING, path, *_parse_fault(str(error), text)) from None
     except RecursionError:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular file") from None
+        raise OversizeError(_DOING, path, "the content is nested too deeply", "pass an ordinary file") from None
 
 
 def _parse_fault(message: str, text: str) -> tuple[str, str]:
@@ -62,7 +62,8 @@ def _parse_fault(message: str, text: str) -> tuple[str, str]:
     what = _PLACE.sub("", message).strip()
     cut = line >= last
     return (
-        f"line {line}: {what[:1].lower()}{what[1:]}" + (", where the file appears truncated" if cut else ""),
+        f"line {line}: {what[:1].lower()}{what[1:]}"
+        + ("; the file appears to be truncated at this line" if cut else ""),
         "regenerate it with the tool that created it" if cut else "correct it there",
     )
 

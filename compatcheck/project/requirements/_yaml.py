@@ -34,10 +34,12 @@ def read_yaml(path: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise InputError(_DOING, path, str(error).splitlines()[0], "correct it") from None
     except RecursionError:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular file") from None
+        raise OversizeError(_DOING, path, "the content is nested too deeply", "pass an ordinary file") from None
     value = None if node is None else _plain(node, path, iter(range(len(text) + limits.YAML_ALIASED_VALUES)), 0)
     if not isinstance(value, dict):
-        raise InputError(_DOING, path, "it contains no mapping", "pass a file of keys and values")
+        raise InputError(
+            _DOING, path, "the file contains no mapping of keys to values", "pass a file of keys and values"
+        )
     return value
 
 
@@ -51,7 +53,7 @@ def _require_shallow(text: str, path: str) -> None:
         elif character in "]}":
             depth -= 1
     if deepest > 1000:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular file")
+        raise OversizeError(_DOING, path, "the content is nested too deeply", "pass an ordinary file")
 
 
 def _plain(node: Any, path: str, budget: Iterator[int], depth: int) -> Any:
@@ -60,7 +62,7 @@ def _plain(node: Any, path: str, budget: Iterator[int], depth: int) -> Any:
 
     if next(budget, None) is None or depth > limits.YAML_DEPTH:
         raise OversizeError(
-            _DOING, path, "its aliases expand too far, or it is nested too deeply", "pass a regular file"
+            _DOING, path, "the aliases expand too far, or the file is nested too deeply", "pass an ordinary file"
         )
     if isinstance(node, yaml.MappingNode):
         return {

@@ -23,8 +23,8 @@ from compatcheck.project.script_calls._heap import (
 from compatcheck.project.script_calls._interpreter import Interpreter
 from compatcheck.project.script_calls._library import load_file
 
-REQUIRED = Open("it is set on the command line")
-_FROM_COMMAND_LINE = "its arguments come from the command line"
+REQUIRED = Open("the value is set on the command line")
+_FROM_COMMAND_LINE = "the arguments come from the command line"
 
 
 class Option(NamedTuple):
@@ -86,7 +86,7 @@ def _add_argument(run: Interpreter, arguments: Arguments, at: ast.AST) -> object
     names = tuple(each.value for each in arguments.positional[1:])
     named = [name for name in names if isinstance(name, str)]
     if len(named) < len(names) or not named or arguments.gap:
-        run.heap.open(parser, Open("it has arguments whose names are computed by code"))
+        run.heap.open(parser, Open("the parser has arguments whose names are computed by code"))
         return None
     given = arguments.keywords.get("dest")
     long = next((name for name in named if name.startswith("--")), named[0])
@@ -118,7 +118,7 @@ def _parse_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     parser = arguments.positional[0].value
     if parser.classes:
         return parse_into_classes(run, arguments, at)
-    lacking = parser.opened.why if parser.opened else "no argument of this name is added in the file"
+    lacking = parser.opened.why if parser.opened else "the file adds no argument of this name"
     namespace = Instance(None, lacking=lacking)
     given = [*arguments.positional[1:], *arguments.keywords.values()]
     words_given = run.items_of(given[0]) if len(given) == 1 and "namespace" not in arguments.keywords else None
@@ -144,7 +144,7 @@ def _parse_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
 
 def _parse_known_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     parsed = run.node(_parse_args(run, arguments, at), at)
-    return ListValue((parsed, run.node(Open("it is what the command line has more"), at)))
+    return ListValue((parsed, run.node(Open("the value holds the remaining arguments of the command line"), at)))
 
 
 def option_node(option: Option) -> ast.AST:
@@ -274,13 +274,15 @@ def parse_into_classes(run: Interpreter, arguments: Arguments, at: ast.AST) -> o
             if isinstance(said, DictValue):
                 given |= {flag_name(key): node for key, node in said.entries() if isinstance(key, str)}
             else:
-                gap = f"its arguments come from {config.value}, which is not read"
+                gap = f"the arguments come from {config.value}, which is not read"
         for name, value in run.command.flags.items():
             given[flag_name(name)] = placed_value(run, value, Given(value, run.command.places.get(name)), at)
     filled = _filled(run, parser, given, at, gap)
     rest = arguments.keywords.get("return_remaining_strings")
     if rest is not None and rest.value is not False and isinstance(filled, ListValue):
-        return ListValue((*filled.items, run.node(Open("it is what the command line has more"), at)))
+        return ListValue(
+            (*filled.items, run.node(Open("the value holds the remaining arguments of the command line"), at))
+        )
     return filled
 
 
@@ -292,7 +294,7 @@ def _parse_file(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     ]
     path = named[0].value if named else None
     text = path.text if isinstance(path, PathText) else path
-    said = load_file(run, text) if isinstance(text, str) else Open("its arguments come from an unknown file")
+    said = load_file(run, text) if isinstance(text, str) else Open("the arguments come from an unknown file")
     if isinstance(said, Open) and run.command and text in run.command.positional and run.command.flags:
         flags = {flag_name(name): (name, value) for name, value in run.command.flags.items()}
         given = {
@@ -398,7 +400,7 @@ def annotated(run: Interpreter, field: Field, node: Node, at: ast.AST) -> Node:
         elif is_plain(value) and words & {"list", "List"}:
             made = ListValue((node,))
     except ValueError:
-        made = Open("it is not a number")
+        made = Open("the value is not a number")
     return Node(made, node.file, node.line)
 
 

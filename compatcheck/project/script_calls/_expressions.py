@@ -139,7 +139,7 @@ class Expressions(State, abc.ABC):
         if isinstance(value, OwnClass):
             found = value.lookup(name)
             if value.is_enum:
-                return self.node(Open("it is a member of an enumeration"), at)
+                return self.node(Open("the value is a member of an enumeration"), at)
             if found is not None:
                 return found if not isinstance(found.value, FunctionValue) else self._bind(found.value, owner, at)
             base = value.imported_base()
@@ -252,7 +252,7 @@ class Expressions(State, abc.ABC):
             if is_plain(name):
                 made.slots[name] = node
             else:
-                self._forget(made.slots, Open("its keys are computed by code"))
+                self._forget(made.slots, Open("the keys are computed by code"))
         return self.node(made, expression)
 
     def _forget(self, slots: Any, why: Open) -> None:
@@ -378,7 +378,7 @@ class Expressions(State, abc.ABC):
             truth = self.truth(node)
             if truth is None:
                 self.heap.lose(node)
-                doubt = f"it depends on the condition in line {expression.lineno}"
+                doubt = f"this depends on the condition in line {expression.lineno}"
                 for rest in expression.values[i + 1 :]:
                     seen = functools.partial(self._seen, rest)
                     self.fork([(doubt, seen), (doubt, lambda: None)], Open(NOT_RUN), expression)
@@ -401,8 +401,8 @@ class Expressions(State, abc.ABC):
             return self.value(taken)
         line = expression.lineno
         found: list[Node] = []
-        doubt = f"it depends on the condition in line {line}"
-        why = Open(f"it depends on a condition in line {line}")
+        doubt = f"this depends on the condition in line {line}"
+        why = Open(f"the value depends on a condition in line {line}")
 
         def see(part: ast.expr) -> None:
             found.append(self.value(part))
@@ -478,7 +478,9 @@ class Expressions(State, abc.ABC):
         for i, generator in enumerate(expression.generators):
             if i:
                 self.lose_contents(self.value(generator.iter).value)
-            self.assign(generator.target, self.node(Open("it is different in each round"), expression))
+            self.assign(
+                generator.target, self.node(Open("the value is different in each round of the loop"), expression)
+            )
             for test in generator.ifs:
                 self.value(test)
         for part in ("key", "value", "elt"):
@@ -499,7 +501,7 @@ class Expressions(State, abc.ABC):
         """See the calls of code that runs only if a default does not hold, and undo the rest."""
         mark = self.heap.mark()
         frames, self._frames = self._frames, [*self._frames, Frame(tuple(Flow))]
-        self._frames[-1].doubt = self.doubt or f"it happens only if {assumed} has another value"
+        self._frames[-1].doubt = self.doubt or f"this happens only if {assumed} has another value"
         try:
             self._doubt_defaults(test)
             way()

@@ -216,7 +216,7 @@ class Instance(Mutable):
         super().__init__(slots)
         self.own_class = own_class
         self.call: Call | None = None
-        self.lacking = lacking or "it is set by code that is not run"
+        self.lacking = lacking or "the value is set by code that is not run"
 
 
 class FunctionValue:

@@ -109,7 +109,7 @@ class Interpreter(Invocation):
         seen = {(call.at, call.callee) for call in self.calls}
         frame = Frame(())
         if not self._is_hook(function):
-            frame.doubt = f"nothing in the file calls {function.name}"
+            frame.doubt = f"no code in the file calls {function.name}"
         self._frames.append(frame)
         try:
             self._enter(function, given, function.node)
@@ -178,8 +178,8 @@ class Interpreter(Invocation):
         truth = self.truth(test)
         line = statement.test.lineno
         if truth is None:
-            why = Open(f"it depends on a condition in line {line}")
-            doubt = f"it depends on the condition in line {line}"
+            why = Open(f"the value depends on a condition in line {line}")
+            doubt = f"this depends on the condition in line {line}"
             return self.fork(
                 [(doubt, lambda: self.block(statement.body)), (doubt, lambda: self.block(statement.orelse))],
                 why,
@@ -201,7 +201,9 @@ class Interpreter(Invocation):
     def _for(self, statement: ast.For | ast.AsyncFor) -> Flow:
         rounds = self.items_of(self.value(statement.iter))
         if rounds is None or len(rounds) * self._rounds > limits.SCRIPT_ROUNDS:
-            each = self.node(Open(f"it is different in each round of the loop in line {statement.lineno}"), statement)
+            each = self.node(
+                Open(f"the value is different in each round of the loop in line {statement.lineno}"), statement
+            )
             self.heap.lose(rounds)
             return self._loop(statement, lambda: self.assign(statement.target, each))
         frame = Frame((Flow.BREAK, Flow.CONTINUE))
@@ -242,7 +244,7 @@ class Interpreter(Invocation):
 
     def _loop(self, statement: ast.For | ast.AsyncFor | ast.While, start: Callable[[], None]) -> Flow:
         """Follow one round that stands for all: what any round changes is open from the start."""
-        why = Open(f"the loop in line {statement.lineno} changes it")
+        why = Open(f"the loop in line {statement.lineno} changes the value")
         began = self.heap.now()
         widened: set[tuple[int, Any]] = set()
         quick, self._quick = self._quick, True
@@ -272,7 +274,7 @@ class Interpreter(Invocation):
         """The ``else`` of a loop that may have been left."""
         if not statement.orelse:
             return Flow.NEXT
-        doubt = f"it happens only if the loop in line {statement.lineno} runs to its end"
+        doubt = f"this happens only if the loop in line {statement.lineno} runs to its end"
         return self.fork([(doubt, lambda: self.block(statement.orelse)), (doubt, lambda: None)], why, statement)
 
     def _round(self, statement: ast.For | ast.AsyncFor | ast.While, start: Callable[[], None]) -> None:
@@ -325,7 +327,7 @@ class Interpreter(Invocation):
     def _handled(self, statement: ast.Try) -> Flow:
         """Follow a block and its ``except`` clauses, each from what any part of the block may have left."""
         line = statement.lineno
-        why = Open(f"it depends on what fails in line {line}")
+        why = Open(f"the value depends on what fails in line {line}")
         mark, first = self.heap.mark(), len(self.calls)
         changed: Delta = {}
         handled_from: list[int] = []
@@ -347,14 +349,14 @@ class Interpreter(Invocation):
                 self.heap.write(self.scope.slots, handler.name, self.node(Open(NOT_RUN), handler))
             return self.block(handler.body)
 
-        doubt = f"it happens only if line {line} fails"
+        doubt = f"this happens only if line {line} fails"
         handlers = [(doubt, functools.partial(handled, each)) for each in statement.handlers]
         flow = self.fork([("", followed), *handlers], why, statement)
         last = handled_from[0]
         fallbacks = {call.callee for call in self.calls[last:]}
         for i in range(first, last):
             if self.calls[i].callee in fallbacks and not self.calls[i].doubt:
-                self.calls[i] = self.calls[i]._replace(doubt=f"if it fails, line {line} continues without it")
+                self.calls[i] = self.calls[i]._replace(doubt=f"if this fails, line {line} continues without the value")
         return flow
 
     def _define(self, statement: Function) -> None:
@@ -444,7 +446,7 @@ class Interpreter(Invocation):
         for alias in statement.names:
             if alias.name == "*":
                 if found is None:
-                    self.star_import = f"it may come from {module}, which is not read"
+                    self.star_import = f"the value may come from {module}, which is not read"
                 else:
                     for name, node in found.slots.items():
                         if isinstance(name, str) and not name.startswith("_"):
@@ -502,7 +504,7 @@ class Interpreter(Invocation):
     def _match(self, statement: ast.Match) -> Flow:
         self.value(statement.subject)
         line = statement.lineno
-        doubt = f"it depends on the condition in line {line}"
+        doubt = f"this depends on the condition in line {line}"
 
         def case(each: ast.match_case) -> Callable[[], Flow]:
             def way() -> Flow:
@@ -515,7 +517,9 @@ class Interpreter(Invocation):
             return way
 
         ways: list[tuple[str, Callable[[], Flow | None]]] = [(doubt, case(each)) for each in statement.cases]
-        return self.fork([*ways, (doubt, lambda: None)], Open(f"it depends on a condition in line {line}"), statement)
+        return self.fork(
+            [*ways, (doubt, lambda: None)], Open(f"the value depends on a condition in line {line}"), statement
+        )
 
 
 def _always(node: Node) -> Callable[[], Node]:

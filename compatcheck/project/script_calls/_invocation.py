@@ -92,7 +92,7 @@ class Invocation(Expressions):
             if isinstance(each, ast.Starred):
                 items = self.items_of(self.value(each.value))
                 if items is None:
-                    gap = gap or f"*{ast.unparse(each.value):.40} is not known"
+                    gap = gap or f"the contents of *{ast.unparse(each.value):.40} are unknown"
                 elif not gap:
                     positional.extend(items)
             elif gap:
@@ -109,7 +109,7 @@ class Invocation(Expressions):
                 self.spend(len(value.slots))
                 keywords |= {key: each for key, each in value.entries() if isinstance(key, str)}
             if not isinstance(value, DictValue) or value.opened:
-                gap = gap or f"**{ast.unparse(keyword.value):.40} is not known"
+                gap = gap or f"the contents of **{ast.unparse(keyword.value):.40} are unknown"
         return Arguments(tuple(positional), keywords, gap)
 
     def _call_method(self, owner: Node, name: str, arguments: Arguments, at: ast.Call) -> Node:
@@ -239,10 +239,12 @@ class Invocation(Expressions):
             for each in inner if depth else ():
                 if not is_plain(each.value):
                     self.escape(each.value, at, depth - 1)
-            self.heap.open(value, Open(f"the code that is called in line {getattr(at, 'lineno', 1)} may change it"))
+            self.heap.open(
+                value, Open(f"the code that is called in line {getattr(at, 'lineno', 1)} may change the value")
+            )
         elif isinstance(value, (Object, Instance)):
             if not value.is_forgotten:
-                why = Open(f"the code that is called in line {getattr(at, 'lineno', 1)} may change it")
+                why = Open(f"the code that is called in line {getattr(at, 'lineno', 1)} may change the value")
                 self.heap.open(value, why)
         elif isinstance(value, Open):
             self.change_lost(at)
@@ -280,7 +282,7 @@ class Invocation(Expressions):
 
     def _apply_effects(self, function: FunctionValue, at: ast.AST) -> None:
         """Leave open what a function was seen to change."""
-        why = Open(f"{function.name} may change it")
+        why = Open(f"{function.name} may change the value")
         for slots, key, may_remove in self._effects.get(function.node, {}).values():
             self.heap.widen(slots, key, why, self.at(at), may_remove)
 
@@ -352,7 +354,7 @@ class Invocation(Expressions):
 
     def _result(self, function: Function, frame: Frame, flow: Flow, at: ast.AST) -> Node:
         if isinstance(function, ast.AsyncFunctionDef) or (self.has_generators and _is_generator(function)):
-            return self.node(Open(f"{function.name} makes it step by step"), at)
+            return self.node(Open(f"{function.name} is a generator or coroutine, which is not followed"), at)
         ends = list(frame.returned)
         if flow is not Flow.RETURN:
             ends.append(self.node(None, at))
@@ -382,7 +384,7 @@ class Invocation(Expressions):
             self.calls.append(call)
             instance.call = call
             if arguments.gap or (arguments.positional and not own.is_dataclass):
-                instance.slots[OPENED] = Open(arguments.gap or "its class takes positional arguments")
+                instance.slots[OPENED] = Open(arguments.gap or "the class takes positional arguments")
             instance.slots.update(whole.keywords)
             self.after_init(instance, own, at)
             return self.node(instance, at)

@@ -70,7 +70,7 @@ def _number(kind: Callable[[Any], Any]) -> Handler:
         try:
             made = kind(only.value)
         except (ValueError, OverflowError):
-            return Open("it cannot be computed")
+            return Open("the value cannot be computed")
         return run.node(made if abs(made) <= limits.NUMBER else Open(OUT_OF_PROPORTION), at, only.assumed)
 
     return convert
@@ -189,7 +189,7 @@ def _of_text(function: Callable[[str], str]) -> Handler:
 
 
 def _environment_variable(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    return Open("the environment sets it")
+    return Open("the environment sets the value")
 
 
 def _ends(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
@@ -229,11 +229,11 @@ def load_file(run: Interpreter, name: str) -> object:
     path = name if os.path.isabs(name) else os.path.join(os.path.dirname(run.scope.path), name)
     path = os.path.normpath(path)
     if not path.endswith((".yaml", ".yml", ".json")) or not os.path.isfile(path):
-        return Open(f"it is read from {name}, which does not exist")
+        return Open(f"the value is read from {name}, which does not exist")
     try:
         document = open_document(path)
     except InputError:
-        return Open(f"it is read from {name}, which cannot be read")
+        return Open(f"the value is read from {name}, which cannot be read")
     return _from_document(run, document, document.value, ())
 
 

@@ -62,7 +62,7 @@ def _method(kind: type, name: str) -> Handler:
         try:
             made = getattr(kind, name)(*values)
         except (TypeError, ValueError, IndexError):
-            return Open("it cannot be computed")
+            return Open("the value cannot be computed")
         if isinstance(made, list):
             return ListValue(run.node(each, at, assumed) for each in made)
         return run.node(made if is_plain(made) else Open(NOT_RUN), at, assumed)
@@ -130,7 +130,7 @@ def _setdefault(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
 def _entries(arguments: Arguments) -> list[tuple[Any, Node]] | Open:
     """The keys and values of a mapping; `Open` where a key may be missing."""
     value = arguments.positional[0].value
-    return value.entries() if value.is_whole else value.opened or Open("it may have other keys")
+    return value.entries() if value.is_whole else value.opened or Open("the mapping may have other keys")
 
 
 def _items(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:

@@ -33,9 +33,9 @@ def code_of(text: str, path: str) -> Code:
     try:
         cells = [cell for cell in _cells(text) if cell]
     except RecursionError:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular notebook") from None
+        raise OversizeError(_DOING, path, "the content is nested too deeply", "pass an ordinary notebook") from None
     except (ValueError, IndexError):
-        raise InputError(_DOING, path, "it is not notebook JSON", "save it in Jupyter again") from None
+        raise InputError(_DOING, path, "the file is not notebook JSON", "save it in Jupyter again") from None
     counted, line = 0, 1
     code: list[str] = []
     lines: list[int] = []

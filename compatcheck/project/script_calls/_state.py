@@ -96,7 +96,7 @@ class State:
     def spend(self, steps: int) -> None:
         self._steps += steps
         if self._steps > limits.SCRIPT_STEPS:
-            raise OversizeError(DOING, self.scope.path, "it is far too large", "pass a regular script")
+            raise OversizeError(DOING, self.scope.path, "this is far too large", "pass an ordinary script")
 
     def _in_doubt(self, why: str, way: Callable[[], Flow | None]) -> Flow | None:
         frame = Frame(())
@@ -145,7 +145,7 @@ class State:
         for frame in reversed(self._frames):
             if kind in frame.ends:
                 frame.exits.append((kind, self.heap.mark(), delta))
-                frame.doubt = frame.doubt or f"the code may continue elsewhere from line {getattr(at, 'lineno', 1)}"
+                frame.doubt = frame.doubt or f"the code may jump elsewhere from line {getattr(at, 'lineno', 1)}"
                 return
 
     def _count_exits(self) -> list[tuple[Frame, int]]:
@@ -198,7 +198,7 @@ class State:
         if isinstance(value, Object) or (isinstance(value, Instance) and value.call):
             return value.call
         if isinstance(value, Part):
-            return Open(f"{value.path} of an object is set by the code that makes it")
+            return Open(f"the code that makes an object sets its {value.path}")
         if isinstance(value, PathText):
             return value.text
         return Open(NOT_RUN)

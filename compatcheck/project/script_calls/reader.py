@@ -47,7 +47,7 @@ def read_calls_in(text: str, path: str, command: CommandLine | None = None) -> S
         run.run_module(tree, Scope(path), "__main__")
         run.run_uncalled()
     except RecursionError:
-        raise OversizeError(DOING, path, "it is nested too deeply", "pass a regular script") from None
+        raise OversizeError(DOING, path, "the content is nested too deeply", "pass an ordinary script") from None
     return ScriptCalls(tuple(run.calls), tuple(run.assignments), frozenset(run.imports))
 
 
@@ -60,7 +60,7 @@ def _parse(text: str, path: str) -> ast.Module:
     code, lines = code_of(text, path) if _is_notebook(path) else (text, ())
     if lines and len(code) > limits.SCRIPT_BYTES:
         raise OversizeError(
-            DOING, path, f"its code is larger than {limits.SCRIPT_BYTES >> 20} MiB", "pass a regular notebook"
+            DOING, path, f"the code is larger than {limits.SCRIPT_BYTES >> 20} MiB", "pass an ordinary notebook"
         )
     try:
         with warnings.catch_warnings():
@@ -77,7 +77,7 @@ def _parse(text: str, path: str) -> ast.Module:
     except ValueError as error:
         raise InputError(DOING, path, str(error), "pass a script for Python 3") from None
     except (RecursionError, MemoryError):
-        raise OversizeError(DOING, path, "it is nested too deeply", "pass a regular script") from None
+        raise OversizeError(DOING, path, "the content is nested too deeply", "pass an ordinary script") from None
 
 
 class _Importer:

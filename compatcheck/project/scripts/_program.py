@@ -158,7 +158,7 @@ def read_each(calls: Sequence[Call], read: Callable[[Call], Configuration], need
     if not said:
         return NOTHING
     lines = ", ".join(str(line) for line in dict.fromkeys(call.at.line for call in calls))
-    return agreed_configuration(said, f"the calls at lines {lines:.80} of {calls[0].at.file} differ here")
+    return agreed_configuration(said, f"the calls at lines {lines:.80} of {calls[0].at.file} set different values")
 
 
 def doubted(said: Configuration, why: str) -> Configuration:

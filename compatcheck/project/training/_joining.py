@@ -153,7 +153,7 @@ def _named_deepspeed(
     if found:
         document = open_document(found[0])
         if not isinstance(document.value, dict):
-            seen = "it is passed as the DeepSpeed configuration"
+            seen = "the file is passed as the DeepSpeed configuration"
             raise InputError("reading", found[0], f"{seen}, but is not a JSON object", "pass a DeepSpeed JSON")
         used[File("deepspeed", found[0])] = None
         return document, None

@@ -278,7 +278,7 @@ def _typed(values: list[str]) -> object:
 
 def _scalar(text: str) -> object:
     if is_open(text):
-        return Open("a variable or command of the script sets it")
+        return Open("a variable or command of the script sets the value")
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     if text in ("None", "null"):
@@ -299,7 +299,7 @@ def world_size(launch: Launch) -> tuple[int | None, str, int]:
         return None, "Ray starts the processes", launch.line
     if launch.launcher == "accelerate":
         count = _count(launch.options.get("num_processes"))
-        return count, "accelerate's own configuration or the machine sets it", _line(launch, "num_processes")
+        return count, "accelerate's own configuration or the machine sets the value", _line(launch, "num_processes")
     if launch.launcher in ("torchrun", "deepspeed"):
         return _count_processes(launch)
     if launch.launcher == "python":

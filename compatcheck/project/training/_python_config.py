@@ -41,7 +41,7 @@ def evaluated(document: Document) -> Document:
         places: dict[Keys, Location] = {}
         value = _plain(Node(names, document.path, 1), (), places)
     except RecursionError:
-        raise OversizeError(DOING, document.path, "it is nested too deeply", "pass a regular file") from None
+        raise OversizeError(DOING, document.path, "the content is nested too deeply", "pass an ordinary file") from None
     return Document(document.path, document.text, value, {}, places)
 
 
@@ -49,11 +49,11 @@ def _names_of(document: Document, reading: _Reading) -> dict[str, Node]:
     """The names that a file assigns or brings in, with their values."""
     real = os.path.realpath(document.path)
     if real in reading.chain:
-        raise InputError(DOING, document.path, "its _base_ files form a cycle", "remove the cycle of _base_ files")
+        raise InputError(DOING, document.path, "the _base_ files form a cycle", "remove the cycle of _base_ files")
     reading.opened[0] += 1
     if reading.opened[0] > limits.PYTHON_FILES:
         raise OversizeError(
-            DOING, document.path, f"it has over {limits.PYTHON_FILES} base files", "pass a regular file"
+            DOING, document.path, f"the file has over {limits.PYTHON_FILES} base files", "pass an ordinary file"
         )
     reading = _Reading((*reading.chain, real), reading.opened)
     evaluator = Evaluator(document.path)
@@ -103,10 +103,10 @@ def _opened(document: Document, path: str) -> Document:
     """A file that another is based on, named from the folder of that one."""
     whole = os.path.join(os.path.dirname(document.path), path)
     if not path.endswith(".py"):
-        seen = f"its base {path} is not a Python file"
+        seen = f"the base file {path} is not a Python file"
         raise InputError(DOING, document.path, seen, "pass a Python file")
     if not os.path.isfile(whole):
-        seen = f"its base {path} does not exist"
+        seen = f"the base file {path} does not exist"
         raise InputError(DOING, document.path, seen, "put it there or correct the path")
     return open_document(whole)
 
@@ -116,7 +116,9 @@ def _together(document: Document, bases: list[dict[str, Node]]) -> dict[str, Nod
     for base in bases:
         twice = sorted(name for name in result.keys() & base.keys() if not _is_imported(base[name]))
         if twice:
-            raise InputError(DOING, document.path, f"two of its bases set {twice[0]}", "keep it in one of them")
+            raise InputError(
+                DOING, document.path, f"two of the base files set {twice[0]}", "keep the setting in one of them"
+            )
         result.update(base)
     return result
 
@@ -141,7 +143,7 @@ def _merge(own: Mapping[str, Node], base: Mapping[str, Node], path: str) -> dict
             result[name] = Node(_merge(inner, under.value, path), node.file, node.line)
         else:
             seen = f"line {node.line}: {name} is a mapping here but not in the base"
-            raise InputError(DOING, path, seen, f"add {_DELETE}=True to replace it")
+            raise InputError(DOING, path, seen, f"add {_DELETE}=True to replace the value of the base")
     return result
 
 
@@ -170,10 +172,10 @@ def _plain(node: Node, keys: Keys, places: dict[Keys, Location]) -> object:
     """The value of a node as mappings and lists, with the place of each; shared parts count as often as they stand."""
     if len(places) > limits.PYTHON_VALUES:
         raise OversizeError(
-            DOING, node.file, f"it creates more than {limits.PYTHON_VALUES} values", "pass a regular file"
+            DOING, node.file, f"the file creates more than {limits.PYTHON_VALUES} values", "pass an ordinary file"
         )
     if len(keys) > limits.PYTHON_DEPTH:
-        raise OversizeError(DOING, node.file, "it is nested too deeply", "pass a regular file")
+        raise OversizeError(DOING, node.file, "the content is nested too deeply", "pass an ordinary file")
     places[keys] = Location(node.file, node.line)
     if isinstance(node.value, dict):
         return {key: _plain(each, (*keys, key), places) for key, each in _entries(node.value)}

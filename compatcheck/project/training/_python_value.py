@@ -75,7 +75,7 @@ class Evaluator:
             found = self.names.get(expression.id)
             if found is not None:
                 return found if found.line else self._node(found.value, expression)
-            why = self.incomplete or "the file defines no such name"
+            why = self.incomplete or "the file does not define this name"
             return self._node(Open(f"{expression.id}: {why}"), expression)
         if isinstance(expression, (ast.Attribute, ast.Subscript)):
             return self._part(expression)
@@ -286,7 +286,7 @@ class Evaluator:
                 name = alias.name if alias.asname else alias.name.split(".")[0]
                 self.names[alias.asname or name] = Node(Reference(name), self.path, 0)
             elif alias.name == "*":
-                self.incomplete = f"it may come from {statement.module}, which is not read"
+                self.incomplete = f"the value may come from {statement.module}, which is not read"
             else:
                 name = f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
                 self.names[alias.asname or alias.name] = Node(Reference(name), self.path, 0)
@@ -299,7 +299,7 @@ class Evaluator:
         """Names can make much of little text, so the parts that are copied are counted."""
         self._copies += copies
         if self._copies > limits.PYTHON_COPIES:
-            raise OversizeError(DOING, self.path, "its values are far too large", "pass a regular file")
+            raise OversizeError(DOING, self.path, "the values are far too large", "pass an ordinary file")
 
     def _node(self, value: object, at: ast.AST) -> Node:
         return Node(value, self.path, getattr(at, "lineno", 1))

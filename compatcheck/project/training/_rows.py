@@ -86,6 +86,6 @@ def read_model(sheet: Sheet, *keys: str | int) -> str | None:
 def state_unquantized(sheet: Sheet, model: object) -> None:
     """State that nothing quantizes the weights, unless the name of the model says that they are so already."""
     if isinstance(model, str) and _QUANTIZED_NAME.search(model):
-        sheet.unknown("training.quantization", f"{model:.80} may be quantized as it is stored")
+        sheet.unknown("training.quantization", f"the weights of {model:.80} may be stored quantized")
     else:
         sheet.state("training.quantization", None)

@@ -139,5 +139,5 @@ def _require_one(files: Sequence[File]) -> None:
             f"training configurations ({', '.join(sorted(titles))})" if len(titles) > 1 else "training configurations"
         )
     raise InputError(
-        "reading", listed([each.path for each in distinct]), f"they are several {kind}", "check one at a time"
+        "reading", listed([each.path for each in distinct]), f"these are several {kind}", "check one at a time"
     )

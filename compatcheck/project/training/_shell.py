@@ -133,7 +133,9 @@ class _Script:
         start, line = self.at, self.line
         self.words_seen += 1
         if self.words_seen > limits.SHELL_WORDS:
-            raise OversizeError("reading the script", self.path, "it has too many words", "pass a regular script")
+            raise OversizeError(
+                "reading the script", self.path, "the script has too many words", "pass an ordinary script"
+            )
         assigned = _ASSIGNMENT.match(self.text, self.at)
         if assigned and self.text.startswith("(", assigned.end()):
             self._array(assigned)

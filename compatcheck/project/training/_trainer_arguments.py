@@ -40,7 +40,7 @@ def read_arguments(sheet: Sheet, sections: Keys = (), *, complete: bool) -> None
         if not sheet.is_decided(f"{_PREFIX}{name}") and parse_flag(sheet.get(*sections, other)):
             sheet.state(f"{_PREFIX}{name}", False, (*sections, other))
     if any(isinstance(each, Open) or each == "apex" for each in (sheet.get(*sections, key) for key in _BACKENDS)):
-        sheet.unknown(f"{_PREFIX}fp16", "apex, not the Trainer, may enable float16")
+        sheet.unknown(f"{_PREFIX}fp16", "apex may enable float16 instead of the Trainer")
     if complete:
         _defaults(sheet, sections)
 

@@ -115,11 +115,11 @@ def explain_mismatch(path: str, value: object, mismatch: str) -> str:
     if isinstance(value, Open):
         return value.why
     if isinstance(value, Reference):
-        return f"it is {value.name}, which is not read"
+        return f"the value is {value.name}, which is not read"
     if isinstance(value, Call):
         return f"set by {value.callee.lstrip('.')}(), which is not run"
     if is_auto(value):
-        return "auto: it is decided when the run starts"
+        return "auto: the value is decided when the run starts"
     return f"{path} is a mapping, {mismatch}" if isinstance(value, dict) else f"{path} is {value!r:.60}, {mismatch}"
 
 

@@ -112,7 +112,9 @@ def _module(path: str, text: str) -> ast.Module:
         seen = f"line {line}: {error.args[0]}" if line else str(error)
         raise InputError("reading Python from", path, seen, "correct it there") from None
     except (RecursionError, MemoryError):
-        raise OversizeError("reading Python from", path, "it is nested too deeply", "pass a regular file") from None
+        raise OversizeError(
+            "reading Python from", path, "the content is nested too deeply", "pass an ordinary file"
+        ) from None
 
 
 def _toml(path: str, text: str) -> Document:
@@ -123,7 +125,9 @@ def _toml(path: str, text: str) -> Document:
     except TOMLDecodeError as error:
         raise InputError("reading TOML from", path, str(error), "correct it there") from None
     except RecursionError:
-        raise OversizeError("reading TOML from", path, "it is nested too deeply", "pass a regular file") from None
+        raise OversizeError(
+            "reading TOML from", path, "the content is nested too deeply", "pass an ordinary file"
+        ) from None
 
 
 def _toml_lines(text: str) -> Mapping[Keys, int]:
@@ -155,11 +159,13 @@ def _yaml(path: str, text: str) -> Document:
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(_DOING, path, str(error).splitlines()[0], "correct it") from None
     except RecursionError:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular file") from None
+        raise OversizeError(_DOING, path, "the content is nested too deeply", "pass an ordinary file") from None
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise InputError(_DOING, path, "it contains no mapping", "pass a file of keys and values")
+        raise InputError(
+            _DOING, path, "the file contains no mapping of keys to values", "pass a file of keys and values"
+        )
     return Document(path, text, value, lines)
 
 
@@ -211,8 +217,8 @@ def _construct(loader: Any, node: Any, keys: Keys, lines: dict[Keys, int], merge
         raise OversizeError(
             _DOING,
             path,
-            f"with its aliases expanded, it contains more than {limits.CONFIGURATION_VALUES} values",
-            "pass a regular file",
+            f"with its aliases expanded, the file contains more than {limits.CONFIGURATION_VALUES} values",
+            "pass an ordinary file",
         )
     lines.setdefault(keys, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):

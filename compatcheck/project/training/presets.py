@@ -14,7 +14,7 @@ from compatcheck.project.python_values import Open
 from compatcheck.project.training.document import Document
 
 _AUTO = {"enabled": "auto"}
-_CHANGED = Open("ms-swift changed it between releases")
+_CHANGED = Open("ms-swift changed the value between releases")
 _NUMBERS = {
     "gradient_accumulation_steps": "auto",
     "train_micro_batch_size_per_gpu": "auto",

@@ -53,7 +53,7 @@ def _page(document: Document) -> Iterator[str]:
         yield from _settings(document.report)
     if document.judged:
         lines = (f"{padded(line.head, 14)} {visible(line.text)}".strip() for line in document.judged)
-        yield from ("", *_folded(_("What was judged"), block("\n".join(lines), "text")))
+        yield from ("", *_folded(_("What was checked"), block("\n".join(lines), "text")))
 
 
 def _sign(title: Line) -> str:
@@ -91,9 +91,9 @@ def _findings(found: Findings, document: Document) -> Iterator[str]:
 def _settings(report: Report) -> Iterator[str]:
     """What the user has set aside, and what of the settings wants a look."""
     if report.suppressed:
-        names = (_("finding"), _("set aside by"), _("why"))
+        names = (_("finding"), _("suppressed by"), _("why"))
         rows = [(f"{code(e.finding.id)} {cell(e.finding.title)}", _(e.by), cell(e.why)) for e in report.suppressed]
-        yield from ("", *_folded(_("{count} set aside").format(count=len(rows)), _cells(names, rows)))
+        yield from ("", *_folded(_("{count} suppressed").format(count=len(rows)), _cells(names, rows)))
     for remark in report.remarks:
         yield from ("", f"> :warning: {cell(str(remark))}")
 

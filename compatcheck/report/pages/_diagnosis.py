@@ -26,7 +26,10 @@ _SIGNS = {"likely": ("bad", "×"), "plausible": ("may", "?"), "long shot": ("non
 def body(diagnosis: Diagnosis) -> Iterator[str | None]:
     yield banner(verdict(diagnosis))
     if diagnosis.mismatch:
-        yield section(_("What does not fit"), listed(placed(each, diagnosis) for each in diagnosis.mismatch))
+        yield section(
+            _("Where the input and the environment differ"),
+            listed(placed(each, diagnosis) for each in diagnosis.mismatch),
+        )
     run = diagnosis.run
     if run is not None:
         yield section(_("What the log shows"), _facts(diagnosis, run), _error(run), _curves(run))
@@ -93,7 +96,7 @@ def _explained(diagnosis: Diagnosis) -> Html:
     none = None if plausible else tag("p", _("no plausible explanation for this input"))
     general = listed(diagnosis.general) if diagnosis.general else None
     shown = (_explanation(number, each, diagnosis) for number, each in enumerate(first_explanations(diagnosis), 1))
-    return section(_("What explains it"), none, general, *shown)
+    return section(_("Possible causes"), none, general, *shown)
 
 
 def _explanation(number: int, explanation: Explanation, diagnosis: Diagnosis) -> Html:
@@ -103,10 +106,10 @@ def _explanation(number: int, explanation: Explanation, diagnosis: Diagnosis) ->
         _findings.section_of(_("Evidence for it"), _listed(explanation.speaks_for, diagnosis)),
         _findings.section_of(_("Evidence against it"), _listed(explanation.against, diagnosis)),
         _findings.section_of(
-            _("Facts that would decide"),
+            _("Facts needed to decide"),
             listed(map(question_text, explanation.asks)),
         ),
-        _findings.section_of(_("Advice that misleads"), listed(explanation.misleading)),
+        _findings.section_of(_("Misleading advice"), listed(explanation.misleading)),
     )
     mark = tag("span", symbol, class_=f"sign {kind}-sign", aria_hidden="true")
     words = f"[{number}] {_(explanation.band)}"

@@ -33,7 +33,7 @@ _NAMED = (
 _CUDA = (
     ("cuda.runtime", marked("torch built with CUDA")),
     ("cuda.driver", marked("driver")),
-    ("cuda.driver_api", marked("driver offers CUDA")),
+    ("cuda.driver_api", marked("CUDA supported by the driver")),
     ("cuda.toolkit", marked("toolkit (nvcc)")),
     ("cuda.cudnn", "cuDNN"),
     ("cuda.nccl", "NCCL"),
@@ -49,7 +49,7 @@ def areas(report: Report) -> Html:
         for area in report.areas
     ]
     return (
-        section(_("What was judged"), tag("div", tag("table", tag("tbody", *rows)), class_="wide")) if rows else Html()
+        section(_("What was checked"), tag("div", tag("table", tag("tbody", *rows)), class_="wide")) if rows else Html()
     )
 
 

@@ -90,7 +90,9 @@ def details(result: ProbeResult, heading: str = "h4") -> Html:
     nearest = sorted((bar for bar in bars if not bar.compared), key=lambda bar: (-_size(bar), bar.case, bar.variant))
     shown = sorted(kinds, key=lambda bar: (bar.compared, -_size(bar)))[:_MOST_BARS]
     cases = [bar._replace(cases=1) for bar in nearest[:_MOST_CASES]]
-    caption = _("Largest error of each implementation and type, over {count} measured.").format(count=len(bars))
+    caption = _("The largest error of each implementation and type, out of {count} measured errors.").format(
+        count=len(bars)
+    )
     if len(kinds) > len(shown):
         caption += " " + _("The {count} smallest are left out.").format(count=len(kinds) - len(shown))
     more = tag(
@@ -114,7 +116,12 @@ def table(bars: Sequence[Bar], caption: str, *, by_case: bool = False) -> Html:
             tag("caption", caption),
             tag(
                 "thead",
-                tag("tr", *cells, head(), tag("th", _("Times the plain formula's error"), scope="col", class_="ratio")),
+                tag(
+                    "tr",
+                    *cells,
+                    head(),
+                    tag("th", _("Error relative to the plain formula's"), scope="col", class_="ratio"),
+                ),
             ),
             tag("tbody", *(_row(bar, by_case) for bar in bars)),
             class_="bars",
@@ -147,7 +154,7 @@ def head() -> Html:
         )
     ]
     scale = tag("svg", *ticks, class_="axis", aria_hidden="true", focusable="false")
-    return tag("th", _("Error over its bound"), scale, scope="col", class_="error")
+    return tag("th", _("Error relative to its bound"), scale, scope="col", class_="error")
 
 
 def error_cell(bar: Bar | None) -> Html:

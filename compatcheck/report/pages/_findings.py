@@ -126,7 +126,7 @@ def _missing(finding: Finding) -> Html:
         joined((tag("code", path), f" ({finding.partly[path]})" if path in finding.partly else "")) for path in paths
     ]
     shown = "\n".join(f"--assume {path}=VALUE" for path in paths)
-    lead = _("These unknown facts decide; supply them (absent if there is none):")
+    lead = _("The finding depends on these unknown facts. Supply them (absent if there is none):")
     return joined((tag("h4", _("Missing")), tag("p", lead), listed(named), copied(shown)))
 
 
@@ -160,7 +160,7 @@ def set_aside(suppressed: Sequence[Suppressed]) -> Html:
         for each in suppressed
     ]
     return section(
-        _("Set aside"),
+        _("Suppressed"),
         tag("details", tag("summary", _("{count} not counted").format(count=len(rows))), listed(rows)),
     )
 

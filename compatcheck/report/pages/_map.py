@@ -19,7 +19,7 @@ _ALL_BAD = marked("All nearby versions of {names} are also known bad.")
 
 
 def render(maps: tuple[VersionMap, ...]) -> Html:
-    return section(_("The versions around yours"), *map(_map, maps)) if maps else Html()
+    return section(_("Nearby versions"), *map(_map, maps)) if maps else Html()
 
 
 def _map(drawn: VersionMap) -> Html:
@@ -27,8 +27,12 @@ def _map(drawn: VersionMap) -> Html:
     kinds = {kind_of(cell, drawn) for cells in drawn.cells for cell in cells}
     if len(kinds) == 1:
         return tag("p", _(_ALIKE.get(min(kinds), _ALL_BAD)).format(names=names))
-    lead = _("What the matrix knows of other versions of {names}, with everything else unchanged.").format(names=names)
-    marks = [("here", "", _("where you are"))] + ([("advised", "→", _("where to go"))] if drawn.advised else [])
+    lead = _("What the matrix says about other versions of {names}, with everything else unchanged.").format(
+        names=names
+    )
+    marks = [("here", "", _("your versions"))] + (
+        [("advised", "→", _("recommended versions"))] if drawn.advised else []
+    )
     frames = [
         joined((tag("span", sign, class_=f"cell {kind}", aria_hidden="true"), f" {words}"))
         for kind, sign, words in marks
@@ -120,7 +124,7 @@ def _entries(drawn: VersionMap) -> Html:
     return (
         tag(
             "details",
-            tag("summary", _("The entries behind these signs ({count})").format(count=len(rows))),
+            tag("summary", _("Entries for these symbols ({count})").format(count=len(rows))),
             listed(rows),
         )
         if rows

@@ -24,7 +24,9 @@ def body(report: PinReport) -> Iterator[str | None]:
     yield _findings.cards(_("Left for you to fix"), left)
     yield _map.render(report.maps)
     yield _findings.cards(
-        _("What may be wrong"), report.possible, _("Facts are missing for these, and the pins do not avoid them.")
+        _("What may be wrong"),
+        report.possible,
+        _("Facts about these findings are missing, and the pins do not avoid them."),
     )
     yield section(_("Notes"), listed(report.notes)) if report.notes else None
     yield footer()
@@ -36,13 +38,15 @@ def verdict(report: PinReport) -> Verdict:
     if report.refuted:
         return Verdict(_("A probe fails in the pinned set"), "bad", more)
     if report.left:
-        return Verdict(_("{count} remain that versions do not fix").format(count=len(report.left)), "bad", more)
+        return Verdict(
+            _("{count} findings remain that versions do not fix").format(count=len(report.left)), "bad", more
+        )
     if report.unverified:
         return Verdict(_("Unverified pins"), "may", more)
     if report.unfinished:
         return Verdict(_("No clean set was found in time"), "may", more)
     if not any(each.was for each in report.moved):
-        return Verdict(_("Nothing has to move"), "good", more)
+        return Verdict(_("No version has to change"), "good", more)
     return Verdict(_("Verified pins") if report.verified else _("Pins with no known fault"), "good", more)
 
 
@@ -50,14 +54,14 @@ def _moves(report: PinReport) -> Html:
     asked = [each for each in report.moved if each.is_asked]
     along = [each for each in report.moved if not each.is_asked]
     lines = "\n".join(f"{each.name}=={each.now}" for each in asked)
-    heading = _("Also moves ({count})").format(count=len(along))
+    heading = _("Also changes ({count})").format(count=len(along))
     folded = tag("details", tag("summary", heading), _table(report, along)) if along else None
     shown = (_table(report, asked), _findings.copied(lines)) if asked else ()
-    return section(_("What moves, and why"), *shown, folded)
+    return section(_("What changes, and why"), *shown, folded)
 
 
 def _table(report: PinReport, moves: Sequence[Moved]) -> Html:
-    heads = [tag("th", words, scope="col") for words in (_("Package"), _("Was"), _("Now"), _("Because of"))]
+    heads = [tag("th", words, scope="col") for words in (_("Package"), _("Was"), _("Now"), _("Reason"))]
     rows = [
         tag(
             "tr",
@@ -84,7 +88,7 @@ def _choices(report: PinReport) -> Html:
 
 
 def _trials(trials: Sequence[Trial] | None) -> Html:
-    return section(_("Tried before and after"), *map(_trial, trials)) if trials else Html()
+    return section(_("Probes before and after the change"), *map(_trial, trials)) if trials else Html()
 
 
 def _trial(trial: Trial) -> Html:

@@ -24,9 +24,9 @@ def body(results: Sequence[ProbeResult]) -> Iterator[str | None]:
 
 
 _READING = marked(
-    "Each bar is the largest error of a probe on a logarithmic scale, in units of the expected "
-    "rounding error. Up to the first line is healthy, beyond the second line is a fault, and "
-    "in between is worth watching."
+    "Each bar is the largest error of a probe on a logarithmic scale, in units of the "
+    "expected rounding error. A bar that ends before the first line is healthy. A bar that "
+    "ends between the lines is worth watching. A bar that crosses the second line is a fault."
 )
 
 
@@ -44,7 +44,9 @@ def verdict(results: Sequence[ProbeResult]) -> Verdict:
     if not ran:
         return Verdict(_("No probe could run"), "may", more)
     if "watch" in outcomes:
-        return Verdict(_("No probe fails here; {count} to watch").format(count=outcomes.count("watch")), "may", more)
+        return Verdict(
+            _("No probe fails here; {count} worth watching").format(count=outcomes.count("watch")), "may", more
+        )
     passed = ngettext("The probe passes", "All {count} probes that ran pass", ran).format(count=ran)
     return Verdict(passed, "good", more)
 

@@ -24,7 +24,7 @@ _SECRET = re.compile(
 
 _KINDS = {
     "fact": marked("a fact"),
-    "contrast": marked("a contrast"),
+    "contrast": marked("a comparison"),
     "symptom": marked("a symptom"),
     "error": marked("an error line"),
 }

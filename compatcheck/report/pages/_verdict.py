@@ -46,7 +46,7 @@ def footer(judge: Judge | None = None, exit_reason: str = "") -> Html:
         matrix = _("matrix {revision}{dated}, {count} entries")
         parts[0] += ", " + matrix.format(revision=judge.revision, dated=dated, count=judge.entries) + "."
         if judge.stale:
-            parts.append(_("It was last reviewed more than 90 days ago; run compatcheck matrix update."))
+            parts.append(_("The matrix was last reviewed more than 90 days ago; run compatcheck matrix update."))
     if exit_reason:
         parts.append(_("Result: {reason}.").format(reason=exit_reason))
     return tag("footer", tag("p", " ".join(parts)))

@@ -36,4 +36,4 @@ def legend(kinds: Iterable[str] = (), translate: Callable[[str], str] = str) -> 
         for kind, each, words in LEGEND
         if kind in wanted
     ]
-    return listed(marks, class_="legend", aria_label=translate(marked("What the signs mean")))
+    return listed(marks, class_="legend", aria_label=translate(marked("What the symbols mean")))

@@ -155,7 +155,7 @@ def _set_aside(report: Report) -> Iterator[Line]:
     ignored = _("{count} ignored").format(count=counted["ignore"]) if counted["ignore"] else ""
     known = _("{count} known in the baseline").format(count=counted["baseline"]) if counted["baseline"] else ""
     if counted:
-        yield Line(_("set aside: {parts}").format(parts=", ".join(filter(None, (ignored, known)))), "dim")
+        yield Line(_("suppressed: {parts}").format(parts=", ".join(filter(None, (ignored, known)))), "dim")
     for remark in report.remarks:
         yield Line(str(remark), "yellow", _("note"), "yellow", 10)
 

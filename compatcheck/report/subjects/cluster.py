@@ -210,8 +210,8 @@ def _verdict(report: ClusterReport) -> Iterator[Line]:
     faults = list(_fault_counts(report))
     bad = [finding for finding in report.findings if finding.status in BAD]
     if report.cut_short:
-        until = [*parts, *faults] or [_("no fault until then")]
-        yield Line(", ".join([_("cut short"), *until]), "bold red")
+        until = [*parts, *faults] or [_("no fault found until then")]
+        yield Line(", ".join([_("ended early"), *until]), "bold red")
     elif bad or faults:
         yield Line(", ".join([*parts, *faults]), "bold red")
     else:

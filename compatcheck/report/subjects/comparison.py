@@ -69,7 +69,7 @@ def _blocks(found: Comparison, verbose: bool) -> Iterator[Block]:
     yield _row("NEW", found.new.name)
     compared = ngettext("{count} case compared", "{count} cases compared", found.cases).format(count=found.cases)
     if found.skipped:
-        left = ngettext("{count} not compared", "{count} not compared", len(found.skipped))
+        left = ngettext("{count} case not compared", "{count} cases not compared", len(found.skipped))
         compared += ", " + left.format(count=len(found.skipped))
     yield _row(_("cases"), compared)
     if found.memory_mib:
@@ -114,15 +114,15 @@ def _others(found: Comparison, verbose: bool) -> Iterator[Line]:
 def _about(cause: Cause) -> Iterator[Line]:
     if cause.beside:
         moves = ", ".join(f"{name} {was or _('absent')} -> {new}" for name, (was, new) in cause.beside.items())
-        yield Line(_("moves with it: {moves}").format(moves=moves), "dim")
+        yield Line(_("changes with it: {moves}").format(moves=moves), "dim")
     if cause.untried:
         releases = ", ".join(cause.untried)
-        yield Line(_("could not be tried in between: {releases}").format(releases=releases), "dim")
+        yield Line(_("releases in between that could not be tried: {releases}").format(releases=releases), "dim")
 
 
 def _trial_line(trial: Trial) -> Line:
     moved = " ".join(f"{name}=={version}" for name, version in trial.moved.items()) or "OLD"
-    words = {True: _("as NEW"), False: _("as OLD"), None: _("not tried: {why}").format(why=trial.why)}
+    words = {True: _("same as NEW"), False: _("same as OLD"), None: _("not tried: {why}").format(why=trial.why)}
     styles = {True: "red", False: "green", None: "yellow"}
     return Line(f"{moved}: {words[trial.like_new]}", styles[trial.like_new], indent=2)
 

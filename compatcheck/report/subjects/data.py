@@ -58,7 +58,7 @@ def _row_shape(report: DataReport) -> dict[str, object] | None:
 
 def _lines(report: DataReport) -> Iterator[Line]:
     yield Line(
-        _("{file}: {count} rows of the shape {shape}").format(file=report.file, count=report.rows, shape=report.shape),
+        _("{file}: {count} rows in the format {shape}").format(file=report.file, count=report.rows, shape=report.shape),
         "dim",
     )
     if report.tokenizer:
@@ -76,7 +76,7 @@ def _lines(report: DataReport) -> Iterator[Line]:
         yield _pieces(report)
     yield Line()
     if report.unread:
-        unread = _("what the tokenizer makes of the rows ({reason})").format(reason=_(report.unread))
+        unread = _("how the tokenizer splits the rows ({reason})").format(reason=_(report.unread))
         yield Line(unread, "dim", _("not known:"), "dim", 11)
 
 
@@ -115,7 +115,7 @@ def _pieces(report: DataReport) -> Line:
             cut = True
         text.append(f"[{piece}]" if labelled and kept else piece)
     shown = " ".join(_visible(piece) for piece in text)
-    return Line(_("row {row}, learned in brackets: {text}").format(row=row, text=shown))
+    return Line(_("row {row}, trained tokens in brackets: {text}").format(row=row, text=shown))
 
 
 def _visible(piece: str) -> str:

@@ -81,17 +81,17 @@ def _page(entry: Mapping[str, Any], probe: Sequence[str], unprobed: str) -> Iter
     )
     yield from _conditions(entry["affected"])
     yield from _ways_out(entry["remedies"])
-    yield from _section(_("Advice that misleads"), entry.get("misleading", ()))
+    yield from _section(_("Misleading advice"), entry.get("misleading", ()))
     if probe:
         yield from _section(_("Probe {name}").format(name=entry["probe"]["name"]), map(_, probe[:1]))
-    yield from _section(_("Why no probe shows it"), [_(unprobed)] if unprobed else [])
+    yield from _section(_("Why no probe detects it"), [_(unprobed)] if unprobed else [])
     yield from _evidence(entry["evidence"])
     yield from _commands(entry, probe)
 
 
 def _withdrawn(on: str, reason: str, successors: Sequence[str] = ()) -> Iterator[Line]:
     yield Line(_("WITHDRAWN on {date}: {reason}").format(date=on, reason=reason), "bold yellow")
-    yield from _section(_("See instead"), successors)
+    yield from _section(_("Replaced by"), successors)
 
 
 def _section(heading: str, paragraphs: Iterable[str]) -> Iterator[Line]:
@@ -163,4 +163,4 @@ def _commands(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
     if probe and entry.get("reproduce"):
         tried = _("{command}, in a clone: where it fails, and where it passes")
         commands.append(tried.format(command=f"compatcheck matrix reproduce {entry['id']}"))
-    yield from _section(_("See for yourself"), commands)
+    yield from _section(_("Commands to run"), commands)

@@ -83,7 +83,7 @@ def _profile(report: Report) -> Iterator[tuple[str, str]]:
     for finding in report.findings:
         yield from _finding(finding)
     if not report.findings:
-        yield "", _("the matrix has nothing on these files")
+        yield "", _("the matrix has no entry about these files")
     place = environment.locations.get("model")
     if place:
         command = f"compatcheck check {place.file}"
@@ -116,7 +116,7 @@ def _weights(weights: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "elements" in weights:
         dtypes = ", ".join(f"{dtype} {count / 1e9:.2f} GB" for dtype, count in weights["bytes_by_dtype"].items())
         billions = f"{weights['elements'] / 1e9:.2f}"
-        count = _("{count} billion numbers").format(count=billions) if weights["elements"] else _("no numbers")
+        count = _("{count} billion parameters").format(count=billions) if weights["elements"] else _("no parameters")
         yield marked("weights"), f"{weights['files']} safetensors, {count}, {weights['bytes'] / 1e9:.2f} GB: {dtypes}"
     listed = weights.get("listed") or ()
     for each in listed[:_MOST]:
@@ -135,7 +135,9 @@ def _tokenizer(tokenizer: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]
     yield marked("tokenizer"), tokenizer.get("class") or _("class not stated")
     template = tokenizer.get("chat_template")
     if template:
-        tokens = _(", writes {tokens}").format(tokens=" ".join(template["tokens"])) if template["tokens"] else ""
+        tokens = (
+            _(", writes the tokens {tokens}").format(tokens=" ".join(template["tokens"])) if template["tokens"] else ""
+        )
         yield marked("chat template"), f"{template['source']}, sha256 {template['sha256'][:12]}{tokens}"
     elif "chat_template" in tokenizer:
         yield marked("chat template"), _("none in these files")

@@ -69,7 +69,7 @@ def _trial_shape(trial: Trial) -> dict[str, Any]:
 
 def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
     if report.left:
-        text = _("NOT CLEAN: these pins leave {entries}")
+        text = _("NOT CLEAN: these pins do not fix {entries}")
         yield Line(text.format(entries=", ".join(each.id for each in report.left)), "bold red")
     yield from _moves(report, None if verbose else _MOST_ALONG)
     for choice in report.choices:
@@ -99,7 +99,7 @@ def _lacking(finding: Finding, report: PinReport) -> str:
         return _("unconfirmed reports")
     text = _("missing {facts}").format(facts=", ".join(finding.missing))
     offer = _(" and ").join(f"{each.name} {each.now}" for each in report.offers.get(finding.id, ()))
-    return text + (_("; {versions} avoids it").format(versions=offer) if offer else "")
+    return text + (_("; {versions} avoids the finding").format(versions=offer) if offer else "")
 
 
 def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
@@ -124,7 +124,7 @@ def _proof(move: Moved, report: PinReport, most: int | None) -> str:
     if move.why == report.refusal:
         return _("they cannot be installed together, see above")
     short = move.why if most is None or len(move.why) <= _LONGEST else f"{move.why[:_LONGEST]} ..."
-    return _("uv rejects it with the rest: {why}").format(why=_(short))
+    return _("uv rejects it together with the other requirements: {why}").format(why=_(short))
 
 
 def _some(moves: Sequence[Moved], most: int | None) -> str:
@@ -144,10 +144,10 @@ def choice_in_words(choice: Choice) -> str:
     settings = f"{'; '.join(map(step_text, choice.settings))} ({counted})"
     if choice.by_versions:
         moves = _(" and ").join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
-        text = _("fixed by {moves}; --prefer config fixes it with {settings} instead")
+        text = _("fixed by {moves}; with --prefer config, {settings} fixes it instead")
         return text.format(moves=moves, settings=settings)
     advised = _(" and ").join(f"{each.name} {each.now} ({_size(each.cost)})" for each in choice.moved)
-    text = _("; --prefer pins fixes it with versions instead, such as {advised}")
+    text = _("; with --prefer pins, versions fix it instead, such as {advised}")
     return settings + (text.format(advised=advised) if advised else "")
 
 
@@ -177,10 +177,10 @@ def verdict(report: PinReport) -> str:
     tries = ngettext("{count} resolution", "{count} resolutions", report.resolutions).format(count=report.resolutions)
     moves = [each for each in report.moved if each.was and each.counts]
     if not moves:
-        needless = _("nothing has to be held back") if report.latest else _("nothing has to move")
-        moved = f"{_('nothing moves') if report.left else needless}, {tries}"
+        needless = _("nothing has to be held back") if report.latest else _("no version has to change")
+        moved = f"{_('no version changes') if report.left else needless}, {tries}"
     else:
-        counted = ngettext("{count} move", "{count} moves", len(moves)).format(count=len(moves))
+        counted = ngettext("{count} version change", "{count} version changes", len(moves)).format(count=len(moves))
         moved = f"{counted}, {_('distance {cost}').format(cost=report.distance)}, {tries}"
         moved += _(": no closer set is clean") if report.proven and not report.left else ""
     if report.unfinished:
@@ -193,7 +193,7 @@ def verdict(report: PinReport) -> str:
         return moved
     if report.unverified:
         return moved + _("; NOT verified: {why}").format(why=_(report.unverified))
-    return moved + _("; verified: the set was built and every probe passes there") + _before(report.trials)
+    return moved + _("; verified: the pinned set was built and every probe passes in it") + _before(report.trials)
 
 
 def _before(trials: Iterable[Trial]) -> str:
@@ -202,5 +202,5 @@ def _before(trials: Iterable[Trial]) -> str:
     failed = sum(outcome in ("fail", "crash", "timeout") for outcome in outcomes)
     if not outcomes:
         return ""
-    text = _(", {count} of its probes failed before").format(count=failed)
-    return text if failed else _(", no probe failed before either")
+    text = _(", {count} of these probes failed before the change").format(count=failed)
+    return text if failed else _(", no probe failed before the change either")

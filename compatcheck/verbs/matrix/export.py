@@ -17,7 +17,7 @@ EXAMPLES = (
 
 @_help.verb()
 @_help.option("--format", "format_name", type=click.Choice(["osv", "csv"]), required=True)
-@_help.option("-o", "--output", metavar="PATH", help="Write a folder of OSV files, or a CSV file, here.")
+@_help.option("-o", "--output", metavar="PATH", help="Write a folder of OSV files, or a CSV file, to this path.")
 def command(format_name: str, output: str | None) -> None:
     """Write the matrix as OSV records or as a table.
 
@@ -40,4 +40,4 @@ def command(format_name: str, output: str | None) -> None:
         for record in records:
             write(osv.render(record), os.path.join(output, f"{record['id']}.json"))
     left = len(entries) + len(withdrawn) - len(records)
-    click.echo(f"{len(records)} records; {left} entries bound no version and are left out", err=True)
+    click.echo(f"{len(records)} records; {left} entries without a version range are omitted", err=True)

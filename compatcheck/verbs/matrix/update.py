@@ -36,5 +36,5 @@ def command(url: str | None, root: str | None) -> None:
     state = "now in use" if done.adopted.changed else "already in use"
     if not done.adopted.used:
         state = "the same as" if about == bundled else f"older than {bundled.revision} of {bundled.date}, which is"
-        state += " the one that came with compatcheck and stays in use"
+        state += " the bundled matrix, which stays in use"
     click.echo(f"matrix {about.revision} of {about.date}, {about.entries} entries, from {done.url}: {state}")

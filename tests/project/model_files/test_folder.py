@@ -128,9 +128,9 @@ def test_a_hugging_face_cache_names_model_revision_and_blobs(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "content", "seen"),
     [
-        ("adapter_config.json", '{"base_model_name_or_path": "org/base"}', "it is an adapter of org/base"),
-        ("model_index.json", "{}", "it is a diffusers pipeline"),
-        ("model-q4.gguf", "GGUF", "it contains GGUF files"),
+        ("adapter_config.json", '{"base_model_name_or_path": "org/base"}', "this is an adapter of org/base"),
+        ("model_index.json", "{}", "this is a diffusers pipeline"),
+        ("model-q4.gguf", "GGUF", "the folder contains GGUF files"),
     ],
 )
 def test_a_folder_that_is_something_else_is_told_as_what_it_is(
@@ -145,7 +145,7 @@ def test_a_folder_that_is_something_else_is_told_as_what_it_is(
     ("content", "seen"),
     [
         (b"", "line 1, column 1"),
-        (b"[]", "it contains a list"),
+        (b"[]", "the file contains a list"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b" " * ((16 << 20) + 1), "larger than 16 MiB"),
         (b"\xff", "not UTF-8"),

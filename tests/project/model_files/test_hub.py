@@ -136,7 +136,7 @@ def test_a_hub_that_cannot_be_reached(tmp_path: Path) -> None:
 def test_offline_a_model_that_is_not_here_is_one_line(tmp_path: Path) -> None:
     done = compatcheck(tmp_path, "org/tiny")
     assert done.returncode == 2
-    assert "it is not in the Hugging Face cache" in done.stderr and "--online" in done.stderr
+    assert "the model is not in the Hugging Face cache" in done.stderr and "--online" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["nowhere", "../a/b", "org/..", "a/b/c", "org/tiny@", "-/x y"])

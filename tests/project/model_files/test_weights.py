@@ -98,7 +98,7 @@ def test_metadata_matters_only_in_files_that_transformers_looks_for(name: str, f
         (POINTER, "git lfs pull"),
         ((1 << 63).to_bytes(8, "little") + b"{}", f"its header claims {1 << 63} bytes"),
         (raw(b"[]"), "not a JSON object"),
-        (raw(b'{"w": {}}'), "'w' no data_offsets"),
+        (raw(b'{"w": {}}'), "'w' has no data_offsets"),
         (raw(b'{"a":' * 100_000), "nested too deeply"),
         (raw(b'{"w": 1, "w": 2}'), "'w' is given twice"),
         (raw(tensor(offsets=[0, "8"]), 8), "no data_offsets"),
@@ -161,7 +161,7 @@ def test_another_total_size_is_a_note_and_no_problem(folder: Path) -> None:
     found = model(folder)
     assert "file_problems" not in found
     assert found["file_notes"] == [
-        {"path": "model.safetensors.index.json", "note": "its total_size is 99, its shards hold 16 bytes"}
+        {"path": "model.safetensors.index.json", "note": "the total_size is 99, but the shards hold 16 bytes"}
     ]
 
 

@@ -218,5 +218,5 @@ def test_broken_or_circular_files_never_break_the_reader(tmp_path: Path, text: s
 
 @pytest.mark.parametrize("text", ["", "RUN pip install torch\n", "\x00\x01"])
 def test_what_is_no_dockerfile_is_told(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match="it has no FROM"):
+    with pytest.raises(InputError, match="the file has no FROM line"):
         read(tmp_path, text)

@@ -103,7 +103,7 @@ def test_of_several_images_in_a_folder_none_counts_and_the_reason_names_them(tmp
     )
     environment = with_paths(Environment(INSTALLED), [str(folder)], pins="instead")
     assert environment.facts["distributions"] == INSTALLED["distributions"]
-    assert environment.reasons["dockerfile"].startswith("there are 2 of them, pass the one in use: ")
+    assert environment.reasons["dockerfile"].startswith("there are 2 such files; pass the file that is in use: ")
     named = with_paths(Environment(INSTALLED), [str(folder / "docker" / "Dockerfile")], pins="instead")
     assert named.facts["distributions"] == {"torch": "2.5.0"}
 

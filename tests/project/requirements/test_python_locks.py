@@ -70,7 +70,7 @@ def test_several_versions_stay_open_where_the_python_does_not_decide(name: str, 
     facts = read(name, python)
     assert "networkx" not in facts.facts["distributions"]
     assert facts.reasons["distributions.networkx"].startswith(f"{name} contains 3.4.2 where python_")
-    assert facts.reasons["distributions.networkx"].endswith("and which one applies is unknown")
+    assert facts.reasons["distributions.networkx"].endswith("and it is unknown which one applies")
 
 
 def test_what_is_for_another_system_or_group_is_left_out() -> None:
@@ -104,7 +104,8 @@ def test_poetry_1_tells_versions_apart_by_their_python_alone(tmp_path: Path) -> 
     assert "sentencepiece" not in facts.facts["distributions"], "optional, so it belongs to an extra"
     assert "networkx" not in facts.facts["distributions"]
     assert (
-        facts.reasons["distributions.networkx"] == "poetry.lock contains 3.4.2, 3.5, and which one applies is unknown"
+        facts.reasons["distributions.networkx"]
+        == "poetry.lock contains 3.4.2, 3.5, and it is unknown which one applies"
     )
 
 
@@ -127,7 +128,7 @@ def test_a_lock_cut_short_is_told_in_one_line_with_the_file(tmp_path: Path, name
 def test_a_lock_cut_between_two_packages_is_told_too(tmp_path: Path, name: str) -> None:
     text = (SAMPLES / name).read_text(encoding="utf-8")
     (tmp_path / name).write_text(text[: text.rindex("[[package]]")])
-    with pytest.raises(InputError, match=r"it ends at line \d+ without .* appears truncated"):
+    with pytest.raises(InputError, match=r"the file ends at line \d+ without .* appears truncated"):
         UNITS[name].read(str(tmp_path / name))
 
 

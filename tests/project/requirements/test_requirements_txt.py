@@ -132,7 +132,7 @@ def test_markers_that_depend_on_an_unknown_python_leave_it_open(tmp_path: Path) 
     assert facts.facts == {"distributions": {}, "distributions_complete": False}
     assert facts.reasons["distributions.numpy"] == (
         'requirements.txt requires ==1.26.4 where python_version < "3.12"; ==2.1.0 where python_version >= "3.12", '
-        "and which one applies is unknown"
+        "and it is unknown which one applies"
     )
 
 

@@ -155,7 +155,7 @@ def test_numbers_of_the_training(tmp_path: Path) -> None:
         ('{\n "a": [1, 2,]\n}', r"line 2, column \d+: a comma before the closing bracket"),
         ('{"a" 1}', r"line 1, column 6: expecting ':' delimiter"),
         ('{"bf16": {}, "bf16": {}}', "the key 'bf16' is given twice"),
-        ("[]", "it contains a list"),
+        ("[]", "the file contains a list"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' * 100_000, "nested too deeply"),
     ],

@@ -31,11 +31,11 @@ def document(tmp_path: Path, content: str | bytes, name: str = "c.yaml") -> Any:
 @pytest.mark.parametrize(
     ("content", "seen"),
     [
-        (ALIAS_BOMB, "with its aliases expanded, it contains more than 50000 values"),
+        (ALIAS_BOMB, "with its aliases expanded, the file contains more than 50000 values"),
         ("a: &a [*a]\n", "line|nested too deeply"),
         ("a:\n\tb: 1\n", r"line 2, column 1: found character '\\t'"),
         ("a: [1, 2\nb: 3\n", r"line \d, column \d"),
-        ("- 1\n- 2\n", "it contains no mapping"),
+        ("- 1\n- 2\n", "the file contains no mapping of keys to values"),
         ("? [a, b]\n: 1\n", "line 1: a key is not a word"),
         ("a: 1\n---\nb: 2\n", "found another document"),
         ("a: !!python/name:os.system x\n", "could not determine a constructor"),
@@ -109,7 +109,7 @@ def test_what_is_no_file_is_told_or_passed_over(tmp_path: Path, kind: str) -> No
         os.mkfifo(path)
     assert read_paths([str(tmp_path)]).sources == ()
     if kind != "folder":
-        with pytest.raises(InputError, match="sft.yaml: it is not a regular file"):
+        with pytest.raises(InputError, match="sft.yaml: this is not a regular file"):
             read_paths([str(path)])
 
 
@@ -138,7 +138,7 @@ def test_a_broken_file_with_the_words_of_a_run_is_why_the_training_is_not_known(
 def test_a_pickle_of_arguments_is_never_loaded(tmp_path: Path) -> None:
     path = tmp_path / "training_args.bin"
     path.write_bytes(b"cos\nsystem\n(S'false'\ntR.")
-    with pytest.raises(InputError, match="it is a pickle, which can run anything"):
+    with pytest.raises(InputError, match="this is a pickle, and loading a pickle can run any code"):
         read_paths([str(path)])
 
 

@@ -177,7 +177,7 @@ def test_attention_left_to_the_model_is_unknown(tmp_path: Path, text: str) -> No
 def test_the_dtype_of_loading_changed_between_releases(tmp_path: Path) -> None:
     alone = read(tmp_path, LORA.replace("deepspeed: examples/deepspeed/ds_z2_config.json\n", ""))
     assert fact(alone, "training.dtype") == "bfloat16"
-    assert "later ones in the model's own" in str(fact(alone, "training.load_dtype"))
+    assert "later releases in the model's own" in str(fact(alone, "training.load_dtype"))
     assert fact(alone, "training.deepspeed") is None
 
 

@@ -297,14 +297,14 @@ def test_read_base_brings_names_in_and_statements_change_them(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"config.py": "_base_ = './gone.py'\n"}, "config.py: its base ./gone.py does not exist"),
+        ({"config.py": "_base_ = './gone.py'\n"}, "config.py: the base file ./gone.py does not exist"),
         ({"config.py": "_base_ = './x.json'\n"}, "is not a Python file"),
         ({"config.py": "_base_ = [pick()]\n"}, "line 2: _base_ is not a path"),
-        ({"config.py": "_base_ = 'config.py'\n"}, "its _base_ files form a cycle"),
-        ({"config.py": "_base_ = 'a.py'\n", "a.py": "_base_ = 'config.py'\n"}, "its _base_ files form a cycle"),
+        ({"config.py": "_base_ = 'config.py'\n"}, "the _base_ files form a cycle"),
+        ({"config.py": "_base_ = 'a.py'\n", "a.py": "_base_ = 'config.py'\n"}, "the _base_ files form a cycle"),
         (
             {"config.py": "_base_ = ['a.py', 'b.py']\n", "a.py": "lr = 1\n", "b.py": "lr = 2\n"},
-            "two of its bases set lr",
+            "two of the base files set lr",
         ),
         (
             {"config.py": "_base_ = 'a.py'\n", "a.py": "train_cfg = 3\n"},

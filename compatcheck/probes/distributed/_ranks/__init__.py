@@ -80,7 +80,7 @@ def place(request: Request, world: int = 2) -> Union[Place, str]:
     if gpus >= world and torch.distributed.is_nccl_available():
         return Place("nccl", "cuda", world, "%d GPUs" % gpus, False)
     if wanted == "cuda":
-        return "NCCL between %d processes needs as many GPUs, but %d can be used here" % (world, gpus)
+        return "NCCL needs one GPU for each of %d processes, but only %d can be used here" % (world, gpus)
     if not getattr(torch.distributed, "is_gloo_available", lambda: True)():
         return "this torch is built without gloo"
     few = "one GPU cannot serve two ranks of NCCL" if gpus else "no GPU is used"
@@ -163,7 +163,11 @@ def outcome_rows(outcomes: Iterable[Outcomes], stands_in: bool) -> Iterator[Row]
         yield {**row, **max((answer["measured"] for answer in answers), key=lambda measured: measured["theta"])}
         if len({answer["digest"] for answer in answers}) > 1:
             differing = _minority([answer["digest"] for answer in answers])
-            says = "the ranks' results of %s in %s differ in a bit: %s" % (case["case"], case["dtype"], differing)
+            says = "the ranks' results of %s in %s differ in at least one bit: %s" % (
+                case["case"],
+                case["dtype"],
+                differing,
+            )
             disagreed = {"tensor": "agreement of the ranks", "theta": math.inf, "rho": math.inf, "nonfinite": 0}
             yield {**row, **disagreed, "says": says}
 
@@ -173,7 +177,7 @@ def _minority(digests: Sequence[str]) -> str:
     usual = max(digests, key=digests.count)
     odd = [str(number) for number, digest in enumerate(digests) if digest != usual]
     if 2 * len(odd) == len(digests):
-        return "half of them hold one value, half another"
+        return "half of the ranks hold one value, half hold another"
     shown = ", ".join(odd[:8]) + (" and %d more" % (len(odd) - 8) if len(odd) > 8 else "")
     return "rank%s %s against the others" % ("" if len(odd) == 1 else "s", shown)
 

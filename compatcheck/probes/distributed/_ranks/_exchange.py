@@ -230,7 +230,7 @@ def _missing_part(case: Case, rank: Rank, block: Module, period: Tensor, length:
     lacks = period - block[:PERIOD].detach().double().cpu()
     parts = _parts(case, rank, "whole")
     missing = [number for number in range(rank.world) if bool((parts[number] == lacks).all())]
-    return "; the sum lacks the part of rank %d" % missing[0] if missing else ""
+    return "; the sum is missing the contribution of rank %d" % missing[0] if missing else ""
 
 
 def _bits(tensor: Tensor) -> Tensor:

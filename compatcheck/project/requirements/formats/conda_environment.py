@@ -45,7 +45,7 @@ def read(path: str, python: str | None = None) -> Environment:
     value = read_yaml(path)
     listed = value.get("dependencies")
     if not isinstance(listed, list):
-        raise InputError("reading", path, "its dependencies are not a list", "write one package per line, after a dash")
+        raise InputError("reading", path, "the dependencies are not a list", "write one package per line, after a dash")
     packages: list[CondaPackage] = []
     lines: list[tuple[str, Location]] = []
     for each in listed:

@@ -34,7 +34,7 @@ def read(path: str, python: str | None = None) -> Environment:
     value = read_yaml(path)
     listed = [mapping(each) for each in items(value.get("package"))]
     if not isinstance(value.get("metadata"), Mapping) or not listed:
-        raise InputError("reading", path, "it has no metadata and package", "regenerate it with conda-lock")
+        raise InputError("reading", path, "the file has no metadata and package", "regenerate it with conda-lock")
     require_whole(listed, path)
     ours = platform_among({str(each.get("platform", "")) for each in listed})
     chosen = [each for each in listed if each.get("platform") == ours and each.get("category", "main") == "main"]

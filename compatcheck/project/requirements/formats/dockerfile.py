@@ -58,7 +58,7 @@ def read(path: str, python: str | None = None) -> Environment:
     """
     build = build_of(read_text(path, limits.DOCKERFILE_BYTES))
     if build is None:
-        raise InputError("reading", path, "it has no FROM", "pass a Dockerfile")
+        raise InputError("reading", path, "the file has no FROM line", "pass a Dockerfile")
     return _Reading(path, build).facts()
 
 

@@ -28,7 +28,7 @@ def read(path: str, python: str | None = None) -> Environment:
     metadata = table(sheet.value.get("metadata"))
     listed = packages(sheet, "package")
     if "lock_version" not in metadata:
-        raise InputError("reading", path, "it has no lock_version", "regenerate it with pdm lock")
+        raise InputError("reading", path, "the file has no lock_version", "regenerate it with pdm lock")
     targets = metadata.get("targets")
     demands = {text(table(each).get("requires_python")) for each in targets} if isinstance(targets, list) else set()
     place = Place(python, demands.pop() if len(demands) == 1 else "")
@@ -50,8 +50,8 @@ def _require_held(dependency: str, package: Package, held: set[str], content: st
     marker = str(requirement.marker or "")
     if applies(marker, place) and normalised(requirement.name) > max(held):
         last = len(content.splitlines())
-        seen = f"it ends at line {last} without {requirement.name}, which {package.name} depends on"
-        raise InputError("reading", package.at.file, seen, "it appears truncated; regenerate it with pdm lock")
+        seen = f"the file ends at line {last} without {requirement.name}, which {package.name} depends on"
+        raise InputError("reading", package.at.file, seen, "the file appears truncated; regenerate it with pdm lock")
 
 
 def _locked(package: Package, place: Place) -> Locked:

@@ -30,7 +30,7 @@ def read(path: str, python: str | None = None) -> Environment:
     value = json_object(content, path)
     listed = value.get("default")
     if not isinstance(value.get("_meta"), Mapping) or not isinstance(listed, Mapping):
-        raise InputError("reading", path, "it has no _meta and default", "regenerate it with pipenv lock")
+        raise InputError("reading", path, "the file has no _meta and default", "regenerate it with pipenv lock")
     requires = table(table(value["_meta"]).get("requires"))
     stated = text(requires.get("python_full_version")) or text(requires.get("python_version"))
     return facts_of(_locked(listed, Place(stated or python), path, content))

@@ -29,13 +29,13 @@ def read(path: str, python: str | None = None) -> Environment:
     environments = mapping(value.get("environments"))
     default = mapping(mapping(environments.get("default")).get("packages"))
     if not default:
-        raise InputError("reading", path, "it has no default environment", "regenerate it with pixi lock")
+        raise InputError("reading", path, "the file has no default environment", "regenerate it with pixi lock")
     described = {_location(each): each for each in map(mapping, items(value.get("packages")))}
     used = [mapping(each) for each in items(default.get(platform_among(set(default))))]
     lacking = next((each for each in used if _location(each) not in described), None)
     if lacking is not None:
-        seen = f"it lacks the description of {_location(lacking)[1]:.120}, which line {line_of(lacking)} names"
-        raise InputError("reading", path, seen, "it appears truncated; regenerate it with pixi lock")
+        seen = f"the file lacks the description of {_location(lacking)[1]:.120}, which line {line_of(lacking)} names"
+        raise InputError("reading", path, seen, "the file appears truncated; regenerate it with pixi lock")
     conda = [each for each in (_conda(use, described[_location(use)], path) for use in used if "conda" in use) if each]
     return facts_of_conda(conda, list(_pypi_requirements(used, described, path)))
 

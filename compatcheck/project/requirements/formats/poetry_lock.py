@@ -28,8 +28,8 @@ def read(path: str, python: str | None = None) -> Environment:
     sheet = read_toml(path)
     metadata = table(sheet.value.get("metadata"))
     if "content-hash" not in metadata:
-        seen = f"it ends at line {len(sheet.text.splitlines())} without its content-hash"
-        raise InputError("reading", path, seen, "it appears truncated; regenerate it with poetry lock")
+        seen = f"the file ends at line {len(sheet.text.splitlines())} without its content-hash"
+        raise InputError("reading", path, seen, "the file appears truncated; regenerate it with poetry lock")
     place = Place(python, _plain(text(metadata.get("python-versions"))))
     listed = packages(sheet, "package")
     versions = Counter(normalised(package.name) for package in listed)

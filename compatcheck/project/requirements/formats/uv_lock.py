@@ -31,7 +31,7 @@ def read(path: str, python: str | None = None) -> Environment:
     """
     sheet = read_toml(path)
     if "version" not in sheet.value:
-        raise InputError("reading", path, "it has no format version", "regenerate it with uv lock")
+        raise InputError("reading", path, "the file has no format version", "regenerate it with uv lock")
     requires = text(sheet.value.get("requires-python"))
     place = Place(python, requires)
     listed = packages(sheet, "package")
@@ -96,6 +96,6 @@ def _meant(
         and entry.get("source") in (None, each.value.get("source"))
     ]
     if not found:
-        seen = f"it ends at line {len(sheet.text.splitlines())} without {name}, which {parent.name} depends on"
-        raise InputError("reading", sheet.path, seen, "it appears truncated; regenerate it with uv lock")
+        seen = f"the file ends at line {len(sheet.text.splitlines())} without {name}, which {parent.name} depends on"
+        raise InputError("reading", sheet.path, seen, "the file appears truncated; regenerate it with uv lock")
     return found

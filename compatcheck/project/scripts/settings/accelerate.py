@@ -16,7 +16,7 @@ LAYER = 0
 _CLASS = r"accelerate\.(?:[\w.]+\.)?Accelerator"
 _PRECISION = choice({"no": "no", "fp16": "fp16", "bf16": "bf16"})
 _DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
-LAUNCHER_MAY_SET = "the Accelerator sets none, but its launcher may"
+LAUNCHER_MAY_SET = "the Accelerator sets no value, but its launcher may"
 
 
 def read(program: Program) -> Configuration:
@@ -69,7 +69,7 @@ def _deepspeed(sheet: Sheet, plugin: Call) -> None:
         sheet.inline("deepspeed", ("deepspeed_plugin",), value)
         sheet.place_inlined("deepspeed", {("deepspeed_plugin",): plugin.at})
     else:
-        sheet.unknown("training.deepspeed", plugin.gap or "its settings are computed", ("deepspeed_plugin",))
+        sheet.unknown("training.deepspeed", plugin.gap or "the settings are computed", ("deepspeed_plugin",))
 
 
 def _fsdp(sheet: Sheet, plugin: Call) -> None:

@@ -55,7 +55,7 @@ def read(document: Document) -> Configuration:
         sheet.state("training.mixed_precision", precision, ("mixed_precision",))
         sheet.state("training.dtype", _DTYPES[precision], ("mixed_precision",))
     elif precision is not None:
-        sheet.leave_open("training.dtype", ("mixed_precision",), "not one dtype")
+        sheet.leave_open("training.dtype", ("mixed_precision",), "not a single dtype")
     section = sheet.get("deepspeed_config")
     if kind == "DEEPSPEED":
         _deepspeed(sheet, section if isinstance(section, dict) else {})
@@ -79,7 +79,7 @@ def _processes(sheet: Sheet, kind: str) -> None:
     elif isinstance(count, int) and count > 0:
         sheet.state("training.world_size", count, ("num_processes",))
     else:
-        sheet.unknown("training.world_size", "accelerate gets the number of processes at launch")
+        sheet.unknown("training.world_size", "the number of processes is passed to accelerate at launch")
 
 
 def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:

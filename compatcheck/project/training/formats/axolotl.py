@@ -153,7 +153,7 @@ def _attention(sheet: Sheet) -> None:
                 sheet.state("training.attention", attention, (name,))
     read_rows(sheet, [Row("training.attention", ("attn_implementation",), ATTENTION)])
     if not sheet.is_decided("training.attention"):
-        sheet.unknown("training.attention", "no attention is set: the model's own default")
+        sheet.unknown("training.attention", "no attention is set, so the model's own default applies")
 
 
 def _checkpointing(sheet: Sheet) -> None:

@@ -36,9 +36,13 @@ MARKS = (
 NAMED_AS = ("ds_", "deepspeed", "zero")
 
 _PREFIX = "training.deepspeed."
-_MAY_ADD = marked("the file does not set it, and accelerate turns on the precision passed to it")
-_CHECK_CHANGED = marked("the file does not set it, and DeepSpeed's default changed in 0.19.3 (from false to true)")
-_CLIPPING_CHANGED = marked("the file does not set it, and DeepSpeed's default changed in 0.19.3 (from 0, off to 1)")
+_MAY_ADD = marked("the file does not set the value, and accelerate turns on the precision passed to it")
+_CHECK_CHANGED = marked(
+    "the file does not set the value, and DeepSpeed's default changed in 0.19.3 (from false to true)"
+)
+_CLIPPING_CHANGED = marked(
+    "the file does not set the value, and DeepSpeed's default changed in 0.19.3 (from 0, which means off, to 1)"
+)
 _NOTHING = Environment({})
 _OTHER_FRAMEWORKS = ("xtuner", "nemo", "torchtune")
 
@@ -146,7 +150,7 @@ def _overlap_comm(sheet: Sheet) -> None:
     if sheet.is_stated(_PREFIX + "zero_stage"):
         sheet.state(fact, sheet.fact(_PREFIX + "zero_stage") == 3)
     else:
-        sheet.unknown(fact, "its default depends on the ZeRO stage, which is unknown")
+        sheet.unknown(fact, "the default depends on the ZeRO stage, which is unknown")
 
 
 def _offload(sheet: Sheet) -> None:

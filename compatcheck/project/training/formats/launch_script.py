@@ -77,10 +77,10 @@ def read(document: Document, opened: Opener = _nothing) -> Configuration:
     launches = _launches(document.text, document.path)
     told = [_read_launch(launch, document, opened) for launch in launches]
     lines = ", ".join(str(launch.line) for launch in launches)
-    said = agreed_configuration(told, f"the trainings at lines {lines:.80} of {document.path} differ here")
+    said = agreed_configuration(told, f"the trainings at lines {lines:.80} of {document.path} set different values")
     if all(each.names.get("deepspeed") == said.names.get("deepspeed") for each in told):
         return said
-    why = f"the trainings of {document.path} use different ones"
+    why = f"the trainings of {document.path} use different DeepSpeed configurations"
     return said._replace(facts=said.facts._replace(reasons={**said.facts.reasons, "training.deepspeed": why}))
 
 
@@ -93,7 +93,7 @@ def read_pasted(document: Document, opened: Opener) -> Configuration | None:
     launches = [found for command in commands(document.text, document.path) if (found := launch_of(command))]
     told = [said for launch in launches if (said := _read_pasted(launch, document, opened))]
     lines = ", ".join(str(launch.line) for launch in launches)
-    return agreed_configuration(told, f"the trainings at lines {lines:.80} differ here") if told else None
+    return agreed_configuration(told, f"the trainings at lines {lines:.80} set different values") if told else None
 
 
 def _read_pasted(launch: Launch, document: Document, opened: Opener) -> Configuration | None:
@@ -251,7 +251,7 @@ def _read_trainer(launch: Launch, document: Document, opened: Opener) -> Configu
     except InputError:
         if not any(isinstance(value, Open) for value in launch.flags.values()):
             raise
-        why = f"some flags of line {launch.line} come from variables that the script does not set"
+        why = f"some flags in line {launch.line} come from variables that the script does not set"
         return Configuration(Environment({}, {"training": why}))
     if launch.config and not config:
         facts = given(said.facts)
@@ -377,7 +377,7 @@ def _read_accelerate(launch: Launch, document: Document, opened: Opener) -> Conf
         if not is_open(word.text):
             _lay(value, origins, name, word.text, Location(document.path, word.line))
     if not value.get("distributed_type"):
-        why = "accelerate uses the machine's configuration if none is passed"
+        why = "accelerate uses the configuration of the machine if no file is passed"
         if file:
             why = f"{file.text}, which is passed to accelerate, was not found" if not is_open(file.text) else why
         flags = Document(document.path, document.text, {**value, "distributed_type": "unknown"}, {}, origins)

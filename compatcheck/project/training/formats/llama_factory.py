@@ -124,7 +124,7 @@ def _packing(sheet: Sheet) -> None:
 def _optimizer(sheet: Sheet) -> None:
     own = next((each for each in _OWN_OPTIMIZERS if parse_flag(sheet.get(each))), None)
     if own:
-        sheet.unknown("training.optimizer", f"{own} replaces it", (own,))
+        sheet.unknown("training.optimizer", f"{own} replaces the value", (own,))
 
 
 def _precision(sheet: Sheet) -> None:
@@ -133,7 +133,8 @@ def _precision(sheet: Sheet) -> None:
     The weights are loaded in the same dtype up to 0.9.3 (but for ZeRO-3 and FSDP), from 0.9.4 in the checkpoint's own.
     """
     sheet.unknown(
-        "training.load_dtype", "releases up to 0.9.3 load in the dtype of the run, later ones in the model's own"
+        "training.load_dtype",
+        ("releases up to 0.9.3 load the model in the dtype of the run, later releases in the model's own dtype"),
     )
     if is_left_open(sheet, _PRECISIONS, "pure_bf16", "bf16", "fp16", kind=FLAG, words=("auto",)):
         return
@@ -228,7 +229,7 @@ def _adapter(sheet: Sheet) -> None:
     if not sheet.get("additional_target"):
         if parse_flag(sheet.get("resize_vocab")):
             sheet.unknown(
-                "training.lora.modules_to_save", "newer releases add the resized embeddings", ("resize_vocab",)
+                "training.lora.modules_to_save", "newer releases also train the resized embeddings", ("resize_vocab",)
             )
         else:
             sheet.state("training.lora.modules_to_save", None)

@@ -93,7 +93,9 @@ def _defaults(sheet: Sheet) -> None:
     if not any(sheet.has(name) for name in ("per_device_train_batch_size", "batch_size")):
         sheet.state("training.per_device_train_batch_size", 1)
     if sheet.get("gradient_accumulation_steps") is None:
-        sheet.unknown("training.gradient_accumulation_steps", "not set, it depends on the number of processes")
+        sheet.unknown(
+            "training.gradient_accumulation_steps", "not set, so the value depends on the number of processes"
+        )
     if not sheet.has("gradient_checkpointing") and _is_new(sheet):
         sheet.state("training.gradient_checkpointing", True)
     if not sheet.has("packing"):
@@ -136,7 +138,7 @@ def _precision(sheet: Sheet) -> None:
     named = sheet.get(key)
     load = dtype_name(named)
     if load is None:
-        sheet.unknown("training.dtype", "no dtype is set: the model's own, or what the GPUs support")
+        sheet.unknown("training.dtype", "no dtype is set: the run uses the model's own, or what the GPUs support")
     elif _is_new(sheet) and all(sheet.get(name) is None for name in ("bf16", "fp16")):
         sheet.state("training.dtype", "bfloat16" if load == "bfloat16" else "float16", (key,))
         sheet.state("training.mixed_precision", "bf16" if load == "bfloat16" else "fp16", (key,))
@@ -154,7 +156,7 @@ def _attention(sheet: Sheet) -> None:
         if parse_flag(sheet.get("use_flash_attn")):
             sheet.state("training.attention", "flash_attention_2", ("use_flash_attn",))
         else:
-            sheet.unknown("training.attention", "attn_impl is not set: the model's own default")
+            sheet.unknown("training.attention", "attn_impl is not set, so the model's own default applies")
 
 
 def _quantization(sheet: Sheet, model: str | None) -> None:
@@ -226,7 +228,7 @@ def _modules(sheet: Sheet, fact: str, name: str, none: tuple[str, ...] | None) -
     read_rows(sheet, [Row(fact, (name,), LABELS)])
     named: Any = sheet.fact(fact) or []
     if any(each in _OPEN_MODULES for each in named):
-        sheet.leave_open(fact, (name,), "which the model decides")
+        sheet.leave_open(fact, (name,), "which depends on the model")
     elif named:
         sheet.state(fact, ["all-linear" if each in _ALL_LINEAR else each for each in named], (name,))
 

@@ -56,7 +56,7 @@ def _modules(sheet: Sheet) -> None:
     if value == "all-linear":
         sheet.state(fact, ["all-linear"], ("target_modules",))
     elif isinstance(value, str):
-        sheet.unknown(fact, "it is a regular expression over the names of the model", ("target_modules",))
+        sheet.unknown(fact, "the value is a regular expression over the names of the model", ("target_modules",))
     elif value is None:
         sheet.unknown(fact, "PEFT uses its default modules for the model")
     else:

@@ -42,7 +42,10 @@ _REPLICAS, _TENSOR, _PIPELINE, _CONTEXT = (
 _DEGREES = (_REPLICAS, _TENSOR, _PIPELINE, _CONTEXT)
 _FULLY_SHARD = ("llama3", "llama4", "deepseek_v3", "qwen3", "flux", "gpt_oss")
 _ELASTIC = "torchft adds replica groups at run time"
-_LEFTOVER = "it shards over the ranks that the other degrees leave; the launcher sets their number"
+_LEFTOVER = (
+    "the model is sharded over the ranks that the other degrees of parallelism leave; the "
+    "launcher sets the number of ranks"
+)
 
 
 def recognises(document: Document) -> bool:
@@ -162,7 +165,7 @@ def _sharding(sheet: Sheet, shares: bool | None, place: Keys | None) -> None:
     if sheet.get(*model) not in (None, *_FULLY_SHARD):
         sheet.leave_open("training.fsdp", model, "not a model that torchtitan itself shards")
     elif not shares and sheet.get(*experts) not in (None, 1):
-        sheet.unknown("training.fsdp", "some models shard if experts are parallel", experts)
+        sheet.unknown("training.fsdp", "some models are sharded if their experts are parallel", experts)
     elif shares is None:
         sheet.unknown("training.fsdp", _LEFTOVER, place)
     elif not shares:
@@ -180,7 +183,7 @@ def _precision(sheet: Sheet, shares: bool | None, is_split: bool, place: Keys | 
     facts = ("training.dtype", "training.mixed_precision")
     if is_split and shares is None:
         for fact in facts:
-            sheet.unknown(fact, f"without FSDP nothing is mixed here, and {_LEFTOVER}", place)
+            sheet.unknown(fact, f"mixed precision needs FSDP here, and {_LEFTOVER}", place)
         return
     mixed = not is_split or shares
     key = ("training", "mixed_precision_param" if mixed else "dtype")
@@ -206,4 +209,4 @@ def _accumulation(sheet: Sheet, copies: int | None) -> None:
     elif copies and each and each > 0 and whole and whole % (each * copies) == 0:
         sheet.state(fact, whole // (each * copies), key)
     else:
-        sheet.unknown(fact, "it follows from the number of ranks", key)
+        sheet.unknown(fact, "the value follows from the number of ranks", key)

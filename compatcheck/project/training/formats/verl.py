@@ -79,7 +79,7 @@ def _accumulation(sheet: Sheet, processes: int | None) -> None:
     if micro_batches and micro_batches.denominator == 1:
         sheet.state(fact, micro_batches.numerator, keys if sheet.has(*keys) else None)
     else:
-        sheet.unknown(fact, "it follows from the batch sizes and the number of ranks")
+        sheet.unknown(fact, "the value follows from the batch sizes and the number of ranks")
 
 
 def _count(sheet: Sheet, default: int, *keys: str) -> int | None:

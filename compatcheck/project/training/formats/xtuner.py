@@ -57,7 +57,7 @@ _TRAINER = (
 _RULE = "XTuner uses bfloat16 if the GPUs support it, else float16"
 _BY_LAUNCHER = f"{{}} in this file, and with --deepspeed {_RULE}"
 _FLASH = "XTuner uses flash_attention_2 if flash-attn is installed"
-_NOT_SAID = "XTuner gets it from its command line, --deepspeed"
+_NOT_SAID = "XTuner reads the value from its command line, --deepspeed"
 
 
 def recognises(document: Document) -> bool:
@@ -213,7 +213,7 @@ def _model(sheet: Sheet, model: Keys) -> None:
     if sheet.fact("training.attention") in ("eager", "sdpa") or not own:
         read_rows(sheet, [Row("training.load_dtype", (*model, "torch_dtype"), DTYPE)])
     elif named:
-        why = f"{named} in this file, but XTuner uses what the GPUs support if flash-attn is installed"
+        why = f"the file sets {named}, but XTuner uses what the GPUs support if flash-attn is installed"
         sheet.unknown("training.load_dtype", why, (*model, "torch_dtype"))
     if own and not sheet.is_stated("training.attention"):
         sheet.unknown("training.attention", _FLASH)
@@ -228,7 +228,9 @@ def _quantization(sheet: Sheet, model: Keys, name: str | None) -> None:
     bits = next((each for each in (4, 8) if sheet.get(*section, f"load_in_{each}bit") is True), None)
     if bits is None:
         if sheet.has(*model, "quantization_config") and sheet.get(*model, "quantization_config") is not None:
-            sheet.unknown("training.quantization", "its method is not read here", (*model, "quantization_config"))
+            sheet.unknown(
+                "training.quantization", "the quantization method is not read here", (*model, "quantization_config")
+            )
         else:
             state_unquantized(sheet, name)
         return
@@ -280,7 +282,7 @@ def _data(sheet: Sheet) -> None:
         if values and all(value == values[0] for value in values):
             read_rows(sheet, [Row(f"training.{fact}", places[0], kind)])
         elif values:
-            sheet.unknown(f"training.{fact}", "the parts of the data set differ", places[0])
+            sheet.unknown(f"training.{fact}", "the parts of the data set have different values", places[0])
     for place in _places(sheet.get(*top), top, "template"):
         value = sheet.get(*place)
         if isinstance(value, Reference) and ".PROMPT_TEMPLATE." in value.name:
@@ -304,7 +306,7 @@ def _strategy(sheet: Sheet, trainer: bool) -> None:
     elif isinstance(value, dict) and not any(isinstance(each, Open) for each in _descendants(value)):
         sheet.inline("deepspeed", keys, value)
     elif value is not None:
-        sheet.unknown("training.deepspeed", "it is computed by code, which is not run", keys)
+        sheet.unknown("training.deepspeed", "the value is computed by code, which is not run", keys)
     if sheet.get("resume") is True:
         sheet.state("training.resume_from_checkpoint", True, ("resume",))
 

@@ -37,7 +37,7 @@ def render(entry: Entry, related: Iterable[Entry], source: Source, footer: str) 
         section("What you see", tag("p", entry["summary"].strip()), _error_lines(entry)),
         section("Why", tag("p", entry["mechanism"].strip())),
         section("What to do, best first", listed(map(_remedy, entry["remedies"]), "ol", class_="remedies")),
-        section("Advice that misleads", listed(entry.get("misleading", ()))),
+        section("Misleading advice", listed(entry.get("misleading", ()))),
         section("Who is affected", *_affected(entry, source)),
         section("Evidence", listed(_evidence(each, source) for each in entry["evidence"])),
         section("Reproduction", *_reproduction(entry, source)),
@@ -54,7 +54,7 @@ def render_withdrawn(entry: Entry, footer: str) -> str:
         f"{entry['id']} {entry['title']}",
         tag("h1", entry["title"]),
         tag("p", tag("strong", f"Withdrawn on {withdrawn['on']}: "), withdrawn["reason"], class_="withdrawn"),
-        section("See instead", listed(link(f"{each}.html", each) for each in withdrawn.get("successors", ()))),
+        section("Replaced by", listed(link(f"{each}.html", each) for each in withdrawn.get("successors", ()))),
         root="../",
         footer=footer,
     )

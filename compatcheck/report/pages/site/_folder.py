@@ -50,7 +50,7 @@ def require_ours(folder: str) -> set[str]:
         with open_text(os.path.join(real, MARK), errors="strict") as stream:
             return {MARK, *map(str, json.load(stream)["files"])}
     except (OSError, ValueError, KeyError, TypeError):
-        seen, advice = "it contains files other than an earlier site", "choose another folder, or a new one"
+        seen, advice = "the folder contains files other than an earlier site", "choose another folder, or a new one"
         raise InputError("writing the site into", folder, seen, advice) from None
 
 

@@ -59,7 +59,7 @@ def _controls(entries: Sequence[Entry]) -> Html:
         ),
         _choice("package", "Package", [(name, f"{name} ({packages[name]})") for name in most]),
         _choice("impact", "Impact", _present(entries, "impact", IMPACTS)),
-        _choice("gpu", "Can happen on", [(gpu.label, gpu.label) for gpu in GPUS]),
+        _choice("gpu", "Affected hardware", [(gpu.label, gpu.label) for gpu in GPUS]),
         _choice("confidence", "Confidence", _present(entries, "confidence", CONFIDENCES)),
         _choice("sort", "Order", _SORTS, everything=None),
         tag("button", "Clear", type="reset"),

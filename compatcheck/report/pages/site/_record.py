@@ -13,7 +13,7 @@ _MOST_WORDS = 600
 def record_page_part(path: str, record: Mapping[str, Any] | None) -> Html:
     """Date, machine, versions and outcome of a record, and where the whole of it is."""
     if record is None:
-        return tag("p", "A record is kept in the sources of the matrix: ", tag("code", f"matrix/{path}"))
+        return tag("p", "The record is in the sources of the matrix: ", tag("code", f"matrix/{path}"))
     sides = [(side, record[side]) for side in ("bad", "good") if _is_side(record.get(side))]
     heading = record.get("verdict") or record.get("question") or "measured"
     head = tag("h3", f"{record.get('date', 'undated')}: {_short(heading)}")

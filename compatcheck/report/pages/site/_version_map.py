@@ -24,11 +24,13 @@ def render(source: Source, footer: str) -> str:
         tag("h1", "Version map"),
         tag(
             "p",
-            "Each cell is judged by the matrix for the newest patch of the two minor releases, with the build of torch "
-            "that the package index serves on Linux. State a GPU, a setup or a model to turn what may be bad into a "
-            "clear answer.",
+            (
+                "Each cell shows the verdict of the matrix for the newest patch of the two minor "
+                "releases, with the build of torch that the package index serves on Linux. Select a GPU, "
+                "a setup or a model to get a clear answer for cells that may be bad."
+            ),
         ),
-        tag("noscript", tag("p", "The map needs a script; the entries do not.")),
+        tag("noscript", tag("p", "The map needs JavaScript; the entries do not.")),
         _controls(source),
         legend(),
         tag("p", "", id="count", role="status", aria_live="polite"),
