@@ -46,7 +46,7 @@ def test_what_its_own_environment_lacks_is_not_held_against_the_run(wheel: Wheel
     ("verb", "advice"),
     [
         ("lint", "pass the matrix folder of a checkout"),
-        *((verb, "run it in a clone of the repository") for verb in UPKEEP),
+        *((verb, "run this command in a clone of the repository") for verb in UPKEEP),
     ],
 )
 def test_an_installation_names_the_place_of_the_sources(wheel: Wheel, tmp_path: Path, verb: str, advice: str) -> None:

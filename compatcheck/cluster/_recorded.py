@@ -64,6 +64,6 @@ def _files(folder: str) -> Iterator[str]:
         raise InputError(_DOING, folder, error.strerror or str(error), "pass a folder of snapshots") from None
     found = sorted((name for name in names if name.endswith(".json") and name[0] != "."), key=natural)
     if not found:
-        advice = "write one on each machine: compatcheck cluster --record FOLDER"
+        advice = "write a snapshot on each machine: compatcheck cluster --record FOLDER"
         raise InputError(_DOING, folder, "the folder contains no .json file", advice)
     return (os.path.join(folder, name) for name in found)

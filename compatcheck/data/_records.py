@@ -41,7 +41,7 @@ class Record(NamedTuple):
 def read(path: str) -> Iterator[Record]:
     """Every record of a file. Raises `InputError` where it cannot be opened."""
     if os.path.isdir(path):
-        advice = "pass one file of it; export a data set saved by datasets with its to_json() first"
+        advice = "pass one file of the folder; export a data set saved by datasets with its to_json() first"
         raise InputError("reading", path, "this is a folder", advice)
     if not os.path.isfile(path):
         missing = "there is no such file" if not os.path.lexists(path) else "this is not a regular file"

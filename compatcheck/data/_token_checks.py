@@ -65,7 +65,7 @@ def _template(measured: Mapping[str, object], shape: str) -> Iterator[DataProble
         )
     elif not measured["templated"]:
         seen = "the model has no chat template"
-        fix = "use one from its own model family, or the plain prompts of a base model"
+        fix = "use a template of the same model family, or the plain prompts of a base model"
         if shape in ("alpaca", "prompt-completion", "text"):
             yield _note("template-missing", f"{seen}: prompt and answer were concatenated unchanged", fix)
         elif measured.get("own_method"):
@@ -73,9 +73,13 @@ def _template(measured: Mapping[str, object], shape: str) -> Iterator[DataProble
                 f"{seen}, but formats chats with its own method",
                 f"build inputs with {measured['own_method']}()",
             )
-            yield _note("template-missing", seen, f"{fix}, as its own script does; the pieces below come without it")
+            yield _note(
+                "template-missing",
+                seen,
+                f"{fix}, as the model's own script does; the pieces below do not use this method",
+            )
         else:
-            yield _problem("template-missing", f"{seen}, and the data are conversations", fix, symptoms=_SELF_TALK)
+            yield _problem("template-missing", f"{seen}, although the data are conversations", fix, symptoms=_SELF_TALK)
     elif measured.get("refused"):
         yield _problem(
             "template-refuses", f"the chat template rejects a plain question and answer: {measured['refused']}",

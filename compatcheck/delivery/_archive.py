@@ -37,7 +37,7 @@ def unpack(archive: Archive, folder: str) -> None:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
         raise _refusal(archive, f"the archive is damaged ({error})") from None
     except (FileExistsError, NotADirectoryError):
-        raise _refusal(archive, "one of its members overwrites another") from None
+        raise _refusal(archive, "one member of the archive overwrites another") from None
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError(

@@ -94,10 +94,12 @@ def _failing(path: str, weighing: Weighing, judged: Judged) -> str:
     value = judged.view.get(path) if path not in ("gpu", "traits") else None
     shown = value if isinstance(value, (str, int, float, bool)) else None
     if path == "traits":
-        return _("the files, scripts or installed packages that it needs do not match")
+        return _("the files, scripts or installed packages that the entry needs do not match")
     if shown is None:
         return _("{fact} does not meet the conditions of the entry").format(fact=_name(path))
-    return _("needs {name} {asked}, but it is {value}").format(name=_name(path), asked=_words(asked), value=shown)
+    return _("the entry needs {name} {asked}, but the value is {value}").format(
+        name=_name(path), asked=_words(asked), value=shown
+    )
 
 
 def _words(condition: object) -> str:

@@ -44,7 +44,7 @@ def newest_by_day(view: Environment, table: Table) -> InferredFacts:
         if is_newest and name in history and not ranges.get(name) and view.get(f"distributions.{name}") == Unknown():
             oldest = _newest(history[name], day - _CALLED_NEWEST)
             if oldest:
-                why = marked("the report calls it the newest")
+                why = marked("the report calls this version the newest")
                 sources = (f"report.newest.{name}", "report.date", "tables/release-history")
                 yield f"distribution_ranges.{name}", Inference(f">={oldest}", why, sources)
 

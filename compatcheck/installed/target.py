@@ -170,7 +170,7 @@ def _executable_in(prefix: str) -> str:
         if os.path.isfile(path):
             return path
     dangling = any(map(os.path.islink, paths))
-    seen = "the interpreter is a dangling link" if dangling else "there is no interpreter in it"
+    seen = "the interpreter is a dangling link" if dangling else "there is no interpreter in the environment"
     raise NothingInspectedError(_DOING, prefix, seen, "recreate the environment or pass another with --python")
 
 

@@ -17,7 +17,7 @@ _VERSION = re.compile(r"\S*\d\S*")
 _LIBRARY = re.compile(r"nvidia-(cudnn|nccl)-cu(\d+)\Z")
 _LABEL = re.compile(r"^__version__ *= *['\"][^'\"\n+]*\+(?:(cpu)|cu(\d+)(\d))['\"]", re.MULTILINE)
 _COMPANIONS = ("torchvision", "torchaudio")
-_BUNDLED = "torch brings its own copy; no distribution states its version"
+_BUNDLED = "torch ships its own copy, and no distribution states the version of this copy"
 
 
 def collect(target: Target, inventory: Inventory | None = None, architectures: bool = True) -> Environment:

@@ -34,7 +34,9 @@ def require(target: Target, doing: str, environ: Mapping[str, str], folders: Ite
     """Raise `NothingInspectedError` where the interpreter may not be started."""
     if not may_start(target, folders, environ):
         seen = "the environment is in this folder, so its interpreter is not trusted"
-        raise NothingInspectedError(doing, target.prefix, seen, "activate it, or start it with --trust")
+        raise NothingInspectedError(
+            doing, target.prefix, seen, "activate the environment, or pass --trust to start its interpreter"
+        )
 
 
 def trust(folder: str) -> None:

@@ -173,7 +173,9 @@ class Guard:
         grown = self.growth.feed(reading) if reading is not None else None
         if grown:
             kib = f"{grown.slope / self.every / 1024:.0f}"
-            seen = _("{kib} KiB more at every step over {count} readings").format(kib=kib, count=grown.readings)
+            seen = _("memory grows by {kib} KiB at every step over {count} readings").format(
+                kib=kib, count=grown.readings
+            )
             self.add(Alarm("memory-growth", step, seen, ("memory-growth",), {"onset_step": step}, stops=True))
 
     def add(self, alarm: Alarm, *, seen_by_all: bool = False) -> None:

@@ -131,9 +131,11 @@ def _nothing_to_judge(error: NothingInspectedError) -> NothingInspectedError:
     from compatcheck.project.projects import package_lists
 
     here = package_lists(os.curdir)
-    advice = _("activate one, pass one with --python, or pass requirements or a --snapshot")
+    advice = _("activate an environment, pass one with --python, or pass requirements or a --snapshot")
     if here:
-        advice = _("activate one, pass one with --python, or check {file} with `compatcheck .`").format(file=here[0])
+        advice = _("activate an environment, pass one with --python, or check {file} with `compatcheck .`").format(
+            file=here[0]
+        )
     return NothingInspectedError("judging", os.getcwd(), error.seen, advice)
 
 

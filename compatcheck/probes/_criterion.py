@@ -171,6 +171,6 @@ def _what(row: Measured) -> str:
         return f"{row['nonfinite']} elements of {row['tensor']} are not finite"
     return (
         f"error of {row['tensor']}: {float(row['theta']):.2g} times the expected rounding error "
-        f"(bound 1, fails above 4), {float(row['rho']):.2g} times the plain formula's (bound 2, "
-        "fails above 4)"
+        f"(bound 1, fails above 4), {float(row['rho']):.2g} times the error of the plain formula "
+        "(bound 2, fails above 4)"
     )

@@ -12,7 +12,7 @@ from compatcheck.language import gettext as _
 from compatcheck.project import requirements, scripts, training
 from compatcheck.project.sources import Input, Source, identify, is_model, scan
 
-_NAME_ONE = "choose one of them, or pass its files"
+_NAME_ONE = "choose one of these projects, or pass its files"
 
 
 class Project(NamedTuple):

@@ -13,7 +13,7 @@ from compatcheck.results.findings import Finding, Report, Suppressed, fingerprin
 
 _SCHEMA_VERSION = 1
 _RANKS = {"confirmed": 0, "affected": 0, "possible": 1, "refuted": 2}
-_WRITE = "write it with compatcheck --format json -o FILE"
+_WRITE = "write the report with compatcheck --format json -o FILE"
 
 
 def hold_against(report: Report, baseline: str) -> Report:
@@ -70,7 +70,7 @@ def _document(path: str) -> Mapping[str, object]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         cut = " and appears truncated" if text.strip() and error.pos >= len(text.rstrip()) - 1 else ""
-        seen = f"line {error.lineno}: it is not JSON{cut}" if text.strip() else "the file is empty"
+        seen = f"line {error.lineno}: the text is not JSON{cut}" if text.strip() else "the file is empty"
         _refuse(path, seen, _WRITE)
     except RecursionError:
         _refuse(path, "the content is nested too deeply", _WRITE)

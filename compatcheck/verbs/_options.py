@@ -40,7 +40,7 @@ trust = option(
 python = common(
     "--python",
     metavar="PATH",
-    help="Inspect this interpreter, venv folder or Python version. Default: the active one, then .venv.",
+    help=("Inspect this interpreter, venv folder or Python version. Default: the active environment, then .venv."),
 )
 output = common("-o", "--output", metavar="FILE", help="Write to this file. Default: standard output.")
 

@@ -21,7 +21,7 @@ def require_terminal(paths: Sequence[str]) -> None:
     """Raise InputError where nobody can answer."""
     if "-" in paths or not (sys.stdin and sys.stdin.isatty()):
         seen = "standard input is not a terminal" if "-" not in paths else "standard input is the log to diagnose"
-        raise InputError("asking", "--ask", seen, "run it on a terminal, or supply facts with --assume")
+        raise InputError("asking", "--ask", seen, "run this command on a terminal, or supply facts with --assume")
 
 
 def ask(found: Diagnosis, reading: Reading, known: matrix.Matrix) -> Diagnosis:

@@ -42,7 +42,7 @@ EXAMPLES = (
 @_options.imports
 @_options.trust
 @_options.probe(
-    "Run the findings' probes in the target's interpreter. Default: yes, unless the interpreter is in this folder."
+    "Run the probes of the findings in the checked interpreter. Default: yes, unless the interpreter is in this folder."
 )
 @_help.option(
     "--resolve",

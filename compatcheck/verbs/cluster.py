@@ -52,8 +52,10 @@ EXAMPLES = (
     type=click.Choice(["confirmed", "affected", "possible", "never"]),
     default="affected",
     metavar="STATUS",
-    help="Exit with 1 if any finding has at least this status: confirmed, affected, possible or "
-    "never (never also ignores differences and probes). Default: affected.",
+    help=(
+        "Exit with 1 if any finding has at least this status: confirmed, affected, possible or "
+        "never. With never, differences and failed probes do not count either. Default: affected."
+    ),
 )
 @_options.select
 @_options.ignore

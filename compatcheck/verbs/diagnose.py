@@ -34,7 +34,7 @@ EXAMPLES = (
 @_options.reports
 @_help.option("--svg", rare=True, metavar="FILE", help="Also draw the curves to this SVG file.")
 @_help.option("--env", "env_only", is_flag=True, rare=True, help="Print the facts as a snapshot, without explanations.")
-@_help.option("--snapshot-out", rare=True, metavar="FILE", help="Also write that snapshot to this file.")
+@_help.option("--snapshot-out", rare=True, metavar="FILE", help="Also write the facts as a snapshot to this file.")
 @_help.option("--ask", "asking", is_flag=True, help="Ask on the terminal for the most decisive facts, one at a time.")
 @_help.option("--all", "everything", is_flag=True, help="Print every explanation. Default: the three most probable.")
 @_options.quiet
@@ -60,7 +60,8 @@ def command(
 
     INPUT is a pasted report or article, JSON from gh or GitHub's API, a trainer's output, trainer_state.json, a
     TensorBoard event file, a traceback, a script, a configuration, requirements or a project folder; - is standard
-    input. All of it is one case. Exits with 1 if a fault was seen or explained, with 3 if nothing could be read.
+    input. All inputs are read as one case. Exits with 1 if a fault was seen or explained, with 3 if nothing could be
+    read.
     """
 
     from compatcheck import matrix

@@ -34,7 +34,8 @@ EXAMPLES = (
 def command(entry: str, reason: str | None, until: str | None, paths: tuple[str, ...], remove: bool) -> None:
     """Ignore an entry until a date, with a reason.
 
-    Edits the pyproject.toml whose [tool.compatcheck] applies here, else the nearest one, else creates one.
+    Edits the pyproject.toml whose [tool.compatcheck] applies here. Without such a file, edits the nearest
+    pyproject.toml or creates one.
     Comments and order are kept.
     """
     from compatcheck import matrix, settings
@@ -92,5 +93,5 @@ def _parse_reason_and_day(entry: str, reason: str | None, until: str | None) -> 
     if last is None:
         raise InputError("ignoring", entry, f"{until} is not a date", f"use a date, {example}")
     if last < today:
-        raise InputError("ignoring", entry, f"{until} is in the past", f"use a date that is not past, {example}")
+        raise InputError("ignoring", entry, f"{until} is in the past", f"use a date that is not in the past, {example}")
     return why, last

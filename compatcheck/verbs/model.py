@@ -20,8 +20,10 @@ EXAMPLES = (
 
 @_help.verb()
 @click.argument("model")
-@_help.option("--against", metavar="MODEL", help="Show what changed from the first model to this one.")
-@_help.option("--online", is_flag=True, help="Fetch the small files of a model from the hub if it is not cached.")
+@_help.option("--against", metavar="MODEL", help="Show what changed from the first model to this model.")
+@_help.option(
+    "--online", is_flag=True, help="Fetch the small files of a model from the hub if the model is not cached."
+)
 @_options.hash_weights
 @_options.assume
 @_options.report_format

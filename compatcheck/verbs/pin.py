@@ -110,8 +110,9 @@ def command(**options: Any) -> NoReturn:
     """Print the closest version pins without affected findings.
 
     INPUT is a file or folder of the project, as for `check`, a requirement such as 'torch==2.5.0', or - for
-    requirements on standard input. Pins start from the requirements, or the project's pyproject.toml, else from the
-    installed packages. [tool.compatcheck] supplies assumed facts and the entries that are ignored in every file.
+    requirements on standard input. The search starts from the requirements or the project's pyproject.toml, otherwise
+    from the installed packages. [tool.compatcheck] supplies assumed facts and the entries that are ignored in every
+    file.
 
     Exit status: 0 for clean pins, 1 if a finding remains or no versions fit together, 2 for wrong input, such as a
     version that does not exist.
@@ -191,7 +192,9 @@ def _output(options: Mapping[str, Any]) -> str | None:
         raise click.UsageError("--snapshot and --python exclude each other")
     folder = os.path.dirname(os.path.realpath(named)) if named else os.curdir
     if not os.path.isdir(folder):
-        raise InputError("writing", str(named), f"there is no folder {folder}", "create it, or pass another path")
+        raise InputError(
+            "writing", str(named), f"there is no folder {folder}", "create the folder, or pass another path"
+        )
     taken = {os.path.realpath(path) for path in (*options["paths"], *filter(None, [named]))}
     if any(os.path.realpath(file) in taken for _name, file in options["reports"]):
         raise click.UsageError("--report names a file that is read or written already")

@@ -98,7 +98,7 @@ def test_nul_bytes_are_a_fault_of_their_line(path: Path) -> None:
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         list(read(str(tmp_path / "none")))
-    with pytest.raises(InputError, match="this is a folder; pass one file of it"):
+    with pytest.raises(InputError, match="this is a folder; pass one file of the folder"):
         list(read(str(tmp_path)))
 
 

@@ -97,7 +97,7 @@ def test_plain_text_needs_no_tokenizer_and_is_no_failure(write: Write, tmp_path:
 
 def test_a_folder_and_an_object_over_several_lines_are_told_as_what_they_are(tmp_path: Path) -> None:
     done = run(".", cwd=tmp_path)
-    assert done.returncode == 2 and "this is a folder; pass one file of it" in done.stderr
+    assert done.returncode == 2 and "this is a folder; pass one file of the folder" in done.stderr
     (tmp_path / "one.json").write_text(json.dumps(chat(), indent=2), encoding="utf-8")
     done = run("one.json", cwd=tmp_path)
     assert done.returncode == 3 and "the object does not end on the line where it starts" in done.stderr

@@ -52,4 +52,4 @@ def test_routers_of_another_kind_are_skipped() -> None:
     pytest.importorskip("transformers")
     config = {"model_type": "deepseek_v3", "n_routed_experts": 8, "num_experts_per_tok": 2}
     outcome, why = moe_routing.judge(measured(moe_routing, config=config))
-    assert (outcome, why) == ("skip", "deepseek_v3: this probe does not support its router")
+    assert (outcome, why) == ("skip", "deepseek_v3: this probe does not support the router of this model")

@@ -107,7 +107,7 @@ def test_a_fault_of_the_machine_is_told_where_facts_are_missing_for_a_verdict() 
     finding = FINDINGS[0]._replace(status="possible", missing=("training.deepspeed",), probe=PROBE)
     text = render(REPORT._replace(findings=(finding,)), "text", exit_reason="")
     assert "no known fault" not in text
-    assert "a probe found a fault on this machine that your run may meet" in text
+    assert "a probe found a fault on this machine that may affect your run" in text
     assert "next: --assume training.deepspeed=VALUE (absent if there is none)" in text
 
 

@@ -118,8 +118,8 @@ def _without_fingerprints(shape: dict[str, Any]) -> str:
     ("change", "seen"),
     [
         (lambda shape: "", "the file is empty"),
-        (lambda shape: json.dumps(shape)[:-2], "it is not JSON and appears truncated"),
-        (lambda shape: "findings: 3", "line 1: it is not JSON"),
+        (lambda shape: json.dumps(shape)[:-2], "the text is not JSON and appears truncated"),
+        (lambda shape: "findings: 3", "line 1: the text is not JSON"),
         (lambda shape: json.dumps({**shape, "schema_version": 2}), "the schema_version is 2"),
         (lambda shape: json.dumps(shape["environment"]), "the file is not a compatcheck report"),
         (lambda shape: json.dumps([shape]), "the file is not a compatcheck report"),

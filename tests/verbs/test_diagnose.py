@@ -260,7 +260,7 @@ def test_a_folder_of_several_projects_asks_for_one(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "requirements.txt").write_text("torch==2.5.0\n", encoding="utf-8")
     done = diagnose(str(tmp_path))
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "choose one of them" in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "choose one of these projects" in done.stderr
 
 
 def test_a_folder_with_nothing_in_it_is_nothing_read(tmp_path: Path) -> None:

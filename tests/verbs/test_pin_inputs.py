@@ -75,7 +75,7 @@ def test_the_requirement_at_fault_is_named_before_another_set_is_looked_for(run:
     first = done.stderr.splitlines()[1]
     assert first.startswith("these versions cannot be installed together: Because ")
     assert "vllm depend on torch==2.4.1" in first and "torch==2.5.0" in first
-    assert "torch  2.5.0 -> 2.4.1: they cannot be installed together, see above" in done.stderr
+    assert "torch  2.5.0 -> 2.4.1: the versions cannot be installed together, see above" in done.stderr
     assert "torch==2.4.1  # compatcheck: the requirements, was 2.5.0" in done.stdout
 
 

@@ -195,7 +195,7 @@ def test_a_model_belongs_to_every_project(run: Run, mono: Path) -> None:
 @pytest.mark.parametrize("verb", ["env", "pin"])
 def test_a_command_for_one_project_asks_which(run: Run, mono: Path, verb: str) -> None:
     done = run(verb, ".", cwd=mono)
-    assert done.returncode == 2 and "there are 2 projects: new, old; choose one of them" in done.stderr
+    assert done.returncode == 2 and "there are 2 projects: new, old; choose one of these projects" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

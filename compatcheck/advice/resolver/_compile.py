@@ -195,7 +195,9 @@ def _add_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mappin
         if version_of(version) is None or not _allows(specifier, version):
             version = edge(specifier) or ""
         if specifier and not version:
-            raise Unsolvable("resolving", name + specifier, reason, "choose a version of it that can be installed here")
+            raise Unsolvable(
+                "resolving", name + specifier, reason, "choose a version of the package that can be installed here"
+            )
         if version:
             versions[name] = version
     return solution._replace(versions=versions, kept=dict(kept))

@@ -199,8 +199,9 @@ class Check(QuietCheck):
         own = any(row.in_model and row.rate is not None for row in rows)
         if own and replaced and ledger.looks >= _STREAK:
             seen = _(
-                "{names} get gradients and are in no optimizer, which holds {count} parameters that are no longer in"
-                " the model: they were replaced after the optimizer was built"
+                "{names} get gradients but are in no optimizer; the optimizer holds {count} parameters "
+                "that are no longer in the model, because they were replaced after the optimizer was "
+                "built"
             ).format(names=_names(replaced), count=len(orphans))
             symptoms = ("nothing-learned", "wrong-trainable-parameters")
             yield self.alarm("parameters-outside-optimizer", seen, *symptoms, stops=False)

@@ -51,9 +51,9 @@ class Check(QuietCheck):
             raw = [name for name, each in module.named_modules() if _norm_of(each) is not None and _is_raw(each)]
         if raw:
             seen = _(
-                "{count} layers under spectral_norm are evaluated before any pass in training, first {name}: their"
-                " weights are divided by a random number; run one batch in training mode first, or use"
-                " torch.nn.utils.parametrizations.spectral_norm"
+                "{count} layers under spectral_norm, such as {name}, are evaluated before any pass in "
+                "training: their weights are divided by a random number; run one batch in training mode "
+                "first, or use torch.nn.utils.parametrizations.spectral_norm"
             ).format(count=len(raw), name=raw[0])
             self.found.append(self.alarm("spectral-norm-not-initialised", seen, "wrong-output", stops=False))
 

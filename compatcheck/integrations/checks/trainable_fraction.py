@@ -74,7 +74,7 @@ class Check(QuietCheck):
                 if each.parameter.requires_grad and _LORA not in each.name and "modules_to_save" not in each.name
             ]
             wrong = bool(others) or fraction == 0
-            seen = _("LoRA was requested, but {count} other parameters are also trained, first {names}").format(
+            seen = _("LoRA was requested, but {count} other parameters are also trained, such as {names}").format(
                 count=len(others), names=", ".join(others[:1]) or "-"
             )
         elif asked == "full":

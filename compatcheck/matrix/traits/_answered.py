@@ -22,7 +22,7 @@ _WHAT = {
     "member": "{who} has no attribute {name} of {target}; releases {runs} have it",
     "keyword": "{who} has no parameter {name} of {target}(); releases {runs} take it",
     "missing": "{who} requires {name} of {target}(); releases {runs} do not",
-    "positional": "{who} takes fewer than {name} arguments of {target}() by position; releases {runs} take them",
+    "positional": "{who} takes fewer than {name} positional arguments in {target}(); releases {runs} take them",
     "override-keyword": "{who} passes {name} to {target}(), which does not take it; releases {runs} do not pass it",
     "override-positional": "{who} passes {name} arguments to {target}(), which takes fewer; releases {runs} pass fewer",
 }

@@ -22,7 +22,7 @@ from compatcheck.packages.versions import final_release, parse_version
 
 MODEL, SCRIPT, SETTINGS = "model.asks", "trainer.asks", "training.asks"
 MOVED = "moved"
-_WHY = marked("the nearest releases that work with it")
+_WHY = marked("the nearest releases that work with this code")
 _INSTALL = marked("the package that defines the name")
 _SIMILAR = 0.72
 

@@ -43,7 +43,9 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     )
     expected = {} if found else _expected(environment, table)
     open_still = tuple(
-        occurrence._replace(summary=f"{package} has no version; assuming the newest release then, {occurrence.summary}")
+        occurrence._replace(
+            summary=f"{package} has no version; assuming the newest release at that time, {occurrence.summary}"
+        )
         for package, wanted in _belonging(expected, rows, metadata_read=False)
         for occurrence in _occurrence(package, expected[package], wanted, torch, rows)
     )

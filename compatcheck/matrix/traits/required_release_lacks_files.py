@@ -14,7 +14,7 @@ from compatcheck.packages.known_releases import bounds, platform_of, releases, s
 from compatcheck.packages.required_python import accepted_pythons, takes_python
 from compatcheck.packages.versions import final_release
 
-_WHY = marked("the nearest release with a file for it")
+_WHY = marked("the nearest release with a file for this Python or platform")
 _WHY_NEWEST = marked("the newest release that supports this Python")
 
 
@@ -40,9 +40,9 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 def _occurrence(required: Requirement, place: str, table: Table) -> Occurrence | None:
     limits = bounds(required.name, place, table)
     if limits.newest is not None and _excludes(required, f"<={limits.newest}"):
-        wanted, bound = limits.newest, _("the newest with one is {version}")
+        wanted, bound = limits.newest, _("the newest release with a file is {version}")
     elif limits.oldest is not None and _excludes(required, f">={limits.oldest}"):
-        wanted, bound = limits.oldest, _("the oldest with one is {version}")
+        wanted, bound = limits.oldest, _("the oldest release with a file is {version}")
     else:
         return None
     summary = _("{requirement} has no file for {place}; {bound}").format(

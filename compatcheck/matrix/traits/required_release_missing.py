@@ -32,7 +32,7 @@ def _occurrence(pin: Requirement, table: Table, state: str = "missing") -> Occur
     near = nearest(pin.name, pin.pin or "", table)
     said = {
         "missing": _("{package} {version} does not exist; the nearest releases are {near}"),
-        "newer": _("{package} {version} is newer than every release of {day}; the newest then was {near}"),
+        "newer": _("{package} {version} is newer than every release up to {day}; the newest release then was {near}"),
         "unlisted": _("{package} {version} does not exist, or was withdrawn; the nearest releases are {near}"),
     }[state]
     day = table("release-history")["reviewed"]

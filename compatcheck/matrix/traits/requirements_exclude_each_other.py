@@ -13,7 +13,7 @@ from compatcheck.matrix.traits._requirements import ASK, Exclusion, Requirement,
 from compatcheck.packages.release_rows import Row
 from compatcheck.packages.versions import final_release
 
-_WHY = marked("one of the two has to change")
+_WHY = marked("one of the two requirements has to change")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:

@@ -215,7 +215,9 @@ class _Part:
         presented = self.look()
         self.executable = presented.target.executable if presented.target else ""
         if presented.refused and not self.hello.local_rank:
-            said = _("probes do not run in {prefix}: it is in this folder; activate it, or pass --trust")
+            said = _(
+                "probes do not run in {prefix}, because the environment is in this folder; activate it, or pass --trust"
+            )
             say(said.format(prefix=presented.refused))
         return presented.has, presented.snapshot
 

@@ -75,7 +75,7 @@ def _cases(request: Request, device: str) -> List[Row]:
         cases.append(_case(request, number, "float32", 1, {}, unused=True))
     for case in cases:
         if device == "cpu" and case["zero"].get("contiguous_gradients") is False:
-            case["recorded"] = "older DeepSpeed leaves such gradients unreduced, but only on the CPU"
+            case["recorded"] = "older DeepSpeed does not reduce such gradients on the CPU"
     return cases
 
 

@@ -86,7 +86,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
             yield from _rows(layout, given, _torch_step, not_run, {"fused": UNCOMMON} if uncommon else {})
     stage("gradient scaler")
     if _grad_scaler(device) is None:
-        not_run["gradient scaler"] = f"torch {torch.__version__} has none for {device}"
+        not_run["gradient scaler"] = f"torch {torch.__version__} has no such implementation for {device}"
     else:
         given = _draw(request, "float32", device, "contiguous")
         yield from _rows("an inf under a GradScaler", given, _scaled_torch_step, not_run, {})

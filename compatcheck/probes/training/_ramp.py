@@ -176,7 +176,7 @@ def _attention(built: Built, recipe: Recipe, device: str) -> Tuple[Optional[str]
         with contextlib.suppress(Unbuildable, *BUILD_ERRORS):
             instance(built, recipe.dtype, stated)
             return stated, []
-    return None, [f"{stated} attention cannot run here; another was measured instead"]
+    return None, [f"{stated} attention cannot run here; another implementation was measured instead"]
 
 
 def _plain_optimizer(name: str) -> str:

@@ -100,7 +100,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
         kind = str(text_config(config).get("model_type"))
         stage(kind)
         if kind not in RENORMALISED:
-            facts["skipped"][kind] = "this probe does not support its router"
+            facts["skipped"][kind] = "this probe does not support the router of this model"
             continue
         try:
             moe = _moe({**request, "config": config}, device)

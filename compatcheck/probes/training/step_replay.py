@@ -204,8 +204,8 @@ def _compared(records: List[Record]) -> Row:
             name, _, size = first[differing[0]]
             changed = abs(other[differing[0]][2] - size) / size if size else float("inf")
             says = (
-                "the %s is the first value that differs between two replays (its sum by %.2g of it), "
-                "then %d of %d others"
+                "the %s is the first value that differs between two replays (its sum changes by %.2g of "
+                "its size); %d of %d others also differ"
             )
             told = says % (name, changed, len(differing) - 1, len(first) - 1)
             return {**row, "theta": float("inf"), "tensor": name, "says": told.replace("the the", "the")}

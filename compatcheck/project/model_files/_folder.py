@@ -81,7 +81,7 @@ def _raise_without_config(folder: str, names: list[str]) -> NoReturn:
             "the folder contains GGUF files but no config.json",
             "pass the model that the GGUF files were made from",
         )
-    raise InputError(doing, folder, "there is no config.json in it", "pass a model as transformers saves it")
+    raise InputError(doing, folder, "there is no config.json in the folder", "pass a model as transformers saves it")
 
 
 def code_files(folder: str) -> tuple[str, ...]:

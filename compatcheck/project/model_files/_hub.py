@@ -80,9 +80,9 @@ def _tell_missing(name: str, revision: str | None) -> NoReturn:
         seen = (
             f"the Hugging Face cache holds {len(revisions)} other revisions of the model: {', '.join(revisions)[:200]}"
         )
-        raise InputError(_DOING, wanted, seen, "choose one of them, or pass --online")
+        raise InputError(_DOING, wanted, seen, "choose one of these revisions, or pass --online")
     seen = f"the model is not in the Hugging Face cache {os.path.dirname(os.path.dirname(_snapshots(name)))}"
-    raise InputError(_DOING, wanted, seen, "pass its folder, or --online to fetch its small files")
+    raise InputError(_DOING, wanted, seen, "pass the folder of the model, or --online to fetch its small files")
 
 
 def _fetched(name: str, revision: str | None) -> str:

@@ -158,11 +158,14 @@ def index_problems(
     for name in sorted(set(weight_map.values())):
         wanted = [tensor for tensor, file in weight_map.items() if file == name]
         if name not in here:
-            yield name[:200], f"missing: the index places {len(wanted)} tensors in it"
+            yield name[:200], f"missing: the index places {len(wanted)} tensors in this file"
         elif name in shards:
             lost = [tensor for tensor in wanted if tensor not in shards[name].tensors]
             if lost:
-                yield name, f"lacks {len(lost)} of the {len(wanted)} tensors that the index places in it: {lost[0]:.80}"
+                yield (
+                    name,
+                    f"lacks {len(lost)} of the {len(wanted)} tensors that the index places in this file: {lost[0]:.80}",
+                )
 
 
 def size_note(index: Mapping[str, object], shards: Iterable[Shard]) -> str | None:

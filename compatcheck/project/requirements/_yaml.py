@@ -30,7 +30,7 @@ def read_yaml(path: str) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         seen = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}" if mark else str(error.problem)
-        raise InputError(_DOING, path, seen, "correct it, or regenerate it if it is truncated") from None
+        raise InputError(_DOING, path, seen, "correct the file, or regenerate it if it is truncated") from None
     except yaml.YAMLError as error:
         raise InputError(_DOING, path, str(error).splitlines()[0], "correct it") from None
     except RecursionError:

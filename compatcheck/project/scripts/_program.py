@@ -120,7 +120,7 @@ def document(call: Call, *positional: str) -> Document:
     origins |= {(name,): call.places[number] for number, name in enumerate(positional) if number in call.places}
     gap = call.gap
     if not gap and len(call.positional) > len(positional):
-        gap = f"line {call.at.line}: it has positional arguments"
+        gap = f"line {call.at.line}: the call has positional arguments"
     return Document(
         call.at.file,
         "",

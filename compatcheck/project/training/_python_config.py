@@ -93,9 +93,7 @@ def _bases(document: Document, evaluator: Evaluator) -> list[str]:
     listed = node.value if isinstance(node.value, list) else [node]
     paths = [each.value for each in listed]
     if not all(isinstance(each, str) for each in paths):
-        raise InputError(
-            DOING, document.path, f"line {node.line}: _base_ is not a path", "pass the files it is based on"
-        )
+        raise InputError(DOING, document.path, f"line {node.line}: _base_ is not a path", "pass its base files instead")
     return paths
 
 
@@ -107,7 +105,7 @@ def _opened(document: Document, path: str) -> Document:
         raise InputError(DOING, document.path, seen, "pass a Python file")
     if not os.path.isfile(whole):
         seen = f"the base file {path} does not exist"
-        raise InputError(DOING, document.path, seen, "put it there or correct the path")
+        raise InputError(DOING, document.path, seen, "put the file there, or correct the path")
     return open_document(whole)
 
 

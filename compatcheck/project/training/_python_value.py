@@ -116,7 +116,7 @@ class Evaluator:
 
     def _constant(self, value: Any) -> Any:
         if isinstance(value, str) and "{{" in value:
-            return Open("mmengine replaces it with another text")
+            return Open("mmengine replaces the value with another text")
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) > limits.NUMBER:
             return Open(OUT_OF_PROPORTION)
         return value if isinstance(value, (str, int, float, bool, type(None))) else Open(NOT_RUN)

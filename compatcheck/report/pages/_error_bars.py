@@ -120,7 +120,7 @@ def table(bars: Sequence[Bar], caption: str, *, by_case: bool = False) -> Html:
                     "tr",
                     *cells,
                     head(),
-                    tag("th", _("Error relative to the plain formula's"), scope="col", class_="ratio"),
+                    tag("th", _("Error relative to the error of the plain formula"), scope="col", class_="ratio"),
                 ),
             ),
             tag("tbody", *(_row(bar, by_case) for bar in bars)),

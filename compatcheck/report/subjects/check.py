@@ -116,7 +116,7 @@ def _verdict(report: Report) -> tuple[Line, ...]:
         )
     failed = [f for f in report.findings if f.probe and f.probe.outcome == "fail"]
     if failed:
-        found = _("a probe found a fault on this machine that your run may meet")
+        found = _("a probe found a fault on this machine that may affect your run")
         text = _("next: --assume {fact}=VALUE (absent if there is none)").format(fact=failed[0].missing[0])
         return Line(f"{summary}; {found}", "bold yellow"), Line(text, "dim")
     return (Line(areas.all_clear(report), "bold green" if areas.is_certain(report) else "bold yellow"),)

@@ -223,7 +223,7 @@ def _sides(change: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _tensors(tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not tensors["compared"]:
-        yield marked("tensors"), _("not compared: both need safetensors with readable headers")
+        yield marked("tensors"), _("not compared: both models need safetensors with readable headers")
     elif not any(tensors["counts"].values()):
         yield marked("tensors"), _("the same names, shapes and dtypes")
     else:

@@ -122,7 +122,7 @@ def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
 def _proof(move: Moved, report: PinReport, most: int | None) -> str:
     """What the resolver said of it, unless it was said already; the middle of a long proof is for those who ask."""
     if move.why == report.refusal:
-        return _("they cannot be installed together, see above")
+        return _("the versions cannot be installed together, see above")
     short = move.why if most is None or len(move.why) <= _LONGEST else f"{move.why[:_LONGEST]} ..."
     return _("uv rejects it together with the other requirements: {why}").format(why=_(short))
 

@@ -34,7 +34,7 @@ class _MatrixGroup(VerbGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in UPKEEP and not _checkout():
             seen = "this installation has only the compiled matrix"
-            raise InputError("running", f"matrix {cmd_name}", seen, "run it in a clone of the repository")
+            raise InputError("running", f"matrix {cmd_name}", seen, "run this command in a clone of the repository")
         return super().get_command(ctx, cmd_name)
 
 

@@ -150,7 +150,7 @@ def test_a_folder_that_is_something_else_is_told_as_what_it_is(
         (b" " * ((16 << 20) + 1), "larger than 16 MiB"),
         (b"\xff", "not UTF-8"),
         (b'{"architectures": "Llama"}', "architectures is 'Llama'"),
-        (None, "there is no config.json in it"),
+        (None, "there is no config.json in the folder"),
     ],
 )
 def test_a_configuration_that_is_refused(folder: Path, content: bytes | None, seen: str) -> None:

@@ -168,7 +168,7 @@ def test_another_total_size_is_a_note_and_no_problem(folder: Path) -> None:
 def test_a_shard_that_is_missing(folder: Path) -> None:
     two_shards(folder)
     (folder / "model-00002-of-00002.safetensors").unlink()
-    assert problems(folder) == {"model-00002-of-00002.safetensors": "missing: the index places 1 tensors in it"}
+    assert problems(folder) == {"model-00002-of-00002.safetensors": "missing: the index places 1 tensors in this file"}
     assert "weights" not in model(folder)
 
 
@@ -176,7 +176,7 @@ def test_a_shard_that_lacks_tensors_of_the_index(folder: Path) -> None:
     two_shards(folder)
     (folder / "model-00002-of-00002.safetensors").write_bytes(safetensors({"other": ("F32", [2], 8)}))
     told = problems(folder)["model-00002-of-00002.safetensors"]
-    assert told == "lacks 1 of the 1 tensors that the index places in it: b"
+    assert told == "lacks 1 of the 1 tensors that the index places in this file: b"
 
 
 def test_an_index_that_is_none(folder: Path) -> None:
