@@ -47,7 +47,8 @@ EQUAL_BATCHES = "the Trainer gives all batches equal weight in the average for m
 
 
 def measure(request: Request, stage: Stage) -> Measuring:
-    """A row for each way of taking the step, and for each control."""
+    """A row for each way of taking the step, and for each control; raises Unusable where there is no Trainer."""
+    _trainer_step.trainer()
     return _ranks.measure(__file__, request, stage, _cases, several=True)
 
 

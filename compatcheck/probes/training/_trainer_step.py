@@ -138,6 +138,15 @@ def micro_batches(samples: Sequence[Tensors]) -> Tuple[List[Row], List[float]]:
     return batches, [count / sum(counts) for count in counts]
 
 
+def trainer() -> Any:
+    """The class; raises Unusable with the error that its import ends in, which transformers raises as another."""
+    try:
+        from transformers import Trainer
+    except BUILD_ERRORS as error:
+        raise Unusable("the Trainer cannot be imported", error.__cause__ or error) from error
+    return Trainer
+
+
 def trained(trial: Trial, batch_size: int, steps: int, **options: Any) -> Trained:
     """One step over ``steps`` micro-batches; ``options`` are more TrainingArguments.
 
@@ -147,7 +156,7 @@ def trained(trial: Trial, batch_size: int, steps: int, **options: Any) -> Traine
 
     model = trial.make()
     before = _flat(model)
-    doing = "built"
+    trainer_class, doing = trainer(), "built"
     taken: List[List[Tensors]] = []
 
     def collate(samples: Sequence[Tensors]) -> Row:
@@ -156,17 +165,15 @@ def trained(trial: Trial, batch_size: int, steps: int, **options: Any) -> Traine
 
     with tempfile.TemporaryDirectory() as folder:
         try:
-            from transformers import Trainer
-
             arguments = _arguments(folder, batch_size, steps, trial.device, options)
-            trainer = Trainer(model=model, args=arguments, train_dataset=trial.samples, data_collator=collate)
+            built = trainer_class(model=model, args=arguments, train_dataset=trial.samples, data_collator=collate)
             doing = "run"
-            trainer.train()
+            built.train()
         except torch.cuda.OutOfMemoryError:
             raise
         except BUILD_ERRORS as error:
             raise Unusable(f"the Trainer cannot be {doing}", error) from error
-    averages = getattr(trainer, "model_accepts_loss_kwargs", None) is False
+    averages = getattr(built, "model_accepts_loss_kwargs", None) is False
     return Trained(Update(before, _flat(model)), taken, averages)
 
 

@@ -123,7 +123,9 @@ def _loaded(built: Built, folder: str, dtype: str, attention: str) -> Module:
     files = sorted(os.listdir(folder))
     if not any(name.endswith(".safetensors") for name in files):
         raise ValueError("save_pretrained wrote no safetensors file: " + ", ".join(files))
-    options: Dict[str, Any] = {"local_files_only": True, "attn_implementation": attention}
+    options: Dict[str, Any] = {"local_files_only": True}
+    if len(built.attentions) > 1:  # releases before 4.36 have one implementation, and no option for it
+        options["attn_implementation"] = attention
     config = type(built.config).from_pretrained(folder)
     if hasattr(config, "_experts_implementation"):
         config._experts_implementation = "eager"
