@@ -66,7 +66,7 @@ def test_the_environment_names_the_repository(client: Client, monkeypatch: pytes
 def test_an_older_one_than_the_bundled_is_not_used(client: Client, publisher: Publisher) -> None:
     publisher.publish(1)
     done = client.update()
-    assert done.status == 0 and "the one that came with compatcheck" in done.text
+    assert done.status == 0 and "the bundled matrix" in done.text
     assert client.listed() == IDS[:1]
 
 
