@@ -115,7 +115,7 @@ def on_a_terminal(*arguments: str, **environ: str) -> str:
 @posix
 def test_progress_is_drawn_over_itself_on_a_terminal() -> None:
     told = on_a_terminal()
-    for each in ("torch.nn", "about 12 s left, matmul: importing torch", "hashing 2 files", "version set 1, at most "):
+    for each in ("torch.nn", "about 12 s left, matmul: importing torch", "hashing 2 files", "version set 2, at most "):
         assert each in told
     assert "\x1b[2K" in told and "probing matmul" not in told
 
