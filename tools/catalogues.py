@@ -279,6 +279,9 @@ def entries() -> dict[Text, list[str]]:
     for note in read_toml(ROOT / "matrix" / "tables" / "link-notes.toml")["notes"]:
         for text in (note["note"], *(way["why"] for way in note.get("remedies", ()))):
             found.setdefault(text, []).append(note["entry"])
+    for name, moved in read_toml(ROOT / "matrix" / "tables" / "moved-names.toml")["names"].items():
+        if "note" in moved:
+            found.setdefault(moved["note"], []).append(name)
     return found
 
 

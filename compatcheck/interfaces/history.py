@@ -148,6 +148,17 @@ class Interfaces:
         """The modules from which a class or a function can be taken."""
         return tuple(self._table(f"interfaces/{package}").get(f"home {key}", "").split())
 
+    def module_now(self, package: str, name: str, release: Version) -> str:
+        """The module from which a release gives a class or a function, the shortest of the public ones; else empty."""
+
+        def gives(module: str) -> bool:
+            parts = module.split(".")
+            dotted = (*(".".join(parts[:end]) for end in range(2, len(parts) + 1)), f"{module}.{name}")
+            return all((runs := self.runs_with(each)) is None or is_in(release, _sure(runs)) for each in dotted)
+
+        modules = [each for each in self.homes(package, name) if "._" not in each and gives(each)]
+        return min(modules, key=lambda each: (each.count("."), len(each)), default="")
+
     def named(self, simple: str) -> Iterator[tuple[str, str]]:
         """Every package and key with this name, such as ``SFTTrainer`` or ``Trainer.train``."""
         for package in self._packages:

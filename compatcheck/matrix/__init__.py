@@ -140,7 +140,7 @@ def _match(matrix: Matrix, judged: Judged) -> tuple[Finding, ...]:
 
 def _translated(matrix: Matrix, verdict: Verdict) -> Verdict:
     """The verdict with the notes of its occurrences in the language in use, as far as they are translated."""
-    if current() == ENGLISH or not any(each.note for each in verdict.occurrences):
+    if current() == ENGLISH or not any(each.note or each.remedies for each in verdict.occurrences):
         return verdict
     texts = matrix.texts(current())
     return verdict._replace(

@@ -49,15 +49,35 @@ def fix(judge: _Judge, known: fixes.Known, *, unsafe: bool) -> Fixes:
     texts: dict[str, str] = {}
     outcomes: dict[int, Outcome] = {}
     reports = judge()
-    every = list(enumerate(_bad(reports)))
+    every = list(_bad(reports))
     for allows_unsafe in (False, True) if unsafe else (False,):
-        for at, (finding, environment) in every:
-            if (at not in outcomes or not outcomes[at].remedy) and _count(reports, finding):
-                trial = _try(finding, environment, reports, judge, texts, known, unsafe=allows_unsafe)
-                outcomes[at], texts, reports = trial
+        for at, (finding, _environment) in enumerate(every):
+            if not _is_fixed(at, outcomes) and _count(reports, finding):
+                moved, environment = _as_it_is_now(at, every, outcomes, reports)
+                trial = _try(moved, environment, reports, judge, texts, known, unsafe=allows_unsafe)
+                outcomes[at], texts, reports = trial.outcome._replace(finding=finding), trial.texts, trial.reports
     before = {path: _read(path) or "" for path in texts}
     told = (outcomes[at] for at in sorted(outcomes))
     return Fixes(texts, before, tuple(each for each in told if each.remedy or _count(reports, each.finding)))
+
+
+def _as_it_is_now(
+    at: int,
+    every: Sequence[tuple[Finding, Environment]],
+    outcomes: Mapping[int, Outcome],
+    reports: Sequence[Report],
+) -> tuple[Finding, Environment]:
+    """The finding with its present line: edits made for others may have moved it."""
+    key = _key(every[at][0])
+    left = [
+        place for place, (finding, _) in enumerate(every) if _key(finding) == key and not _is_fixed(place, outcomes)
+    ]
+    now = [each for each in _bad(reports) if _key(each[0]) == key]
+    return now[left.index(at)] if len(now) == len(left) else every[at]
+
+
+def _is_fixed(at: int, outcomes: Mapping[int, Outcome]) -> bool:
+    return at in outcomes and outcomes[at].remedy is not None
 
 
 def difference(made: Fixes) -> str:

@@ -46,6 +46,11 @@ gradient_accumulation_steps: 4
 bf16: true
 """
 OVERLAP = "CC-2024-0021"
+TRAINS = """
+from transformers import Trainer
+
+Trainer(model=None).train()
+"""
 
 
 MACHINE = ("--assume", "gpu.compute_capability=8.0", "--assume", "cuda.runtime=12.4")
@@ -75,6 +80,47 @@ def test_keywords_get_their_new_name_and_comments_stay(tmp_path: Path) -> None:
     assert fix(tmp_path, "--write").returncode == 0
     wanted = SCRIPT.replace("evaluation_strategy=", "eval_strategy=").replace("tokenizer=", "processing_class=")
     assert (before, (tmp_path / "train.py").read_text(), bad(tmp_path)) == (2, wanted, [])
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        (
+            "from transformers.deepspeed import HfDeepSpeedConfig  # ZeRO 3\n",
+            "from transformers.integrations import HfDeepSpeedConfig  # ZeRO 3\n",
+        ),
+        (
+            "from transformers.deepspeed import HfDeepSpeedConfig as C, HfTrainerDeepSpeedConfig\n",
+            "from transformers.integrations import HfTrainerDeepSpeedConfig\n"
+            "from transformers.integrations import HfDeepSpeedConfig as C\n",
+        ),
+        (
+            "from transformers import (\n    AutoConfig,  # the first\n    AutoModelForVision2Seq,\n"
+            "    AutoTokenizer,\n)\n",
+            "from transformers import (\n    AutoConfig,  # the first\n    AutoTokenizer,\n)\n"
+            "from transformers import AutoModelForImageTextToText as AutoModelForVision2Seq\n",
+        ),
+        ("from transformers import AutoTokenizer, AdamW; print(1)\n", None),
+    ],
+    ids=["alone", "two of a module that is gone", "of several lines", "another statement on the line"],
+)
+def test_an_import_follows_its_name(written: str, wanted: str | None, tmp_path: Path) -> None:
+    lay(tmp_path, train__py=written + TRAINS, requirements__txt="transformers==5.24.0\n")
+    shown = fix(tmp_path, "--write", "--unsafe-fixes", verb=("check", ".", "--no-probe"))
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == (wanted or written) + TRAINS, shown.stdout
+    assert wanted is None or "CC-2026-3125" not in bad(tmp_path)
+
+
+def test_an_optimizer_of_another_package_is_taken_only_if_unsafe_fixes_are_allowed(tmp_path: Path) -> None:
+    script = "from transformers import AdamW, AutoModel\n" + TRAINS
+    lay(tmp_path, train__py=script, requirements__txt="transformers==5.24.0\n")
+    assert fix(tmp_path, "--write").returncode == 1
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == script
+    assert "weight_decay=0.0" in run_command(sys.executable, ".", "--no-probe", cwd=tmp_path).stdout
+    lay(tmp_path, requirements__txt="torch==2.13.0\ntransformers==5.24.0\n")
+    fix(tmp_path, "--write", "--unsafe-fixes")
+    wanted = "from transformers import AutoModel\nfrom torch.optim import AdamW\n"
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == wanted + TRAINS
 
 
 def test_a_pin_moves_to_the_repaired_release(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def candidates(finding: Finding, remedy: Remedy, place: Place, *, unsafe: bool) 
     """The new texts of files by name, for each way to write the remedy; nothing where it is no edit.
 
     Without ``unsafe``, only edits that leave the results, memory and cost of a healthy run as they are: a pin that
-    stays in the same major version and does not go back, a keyword under its new name, a setting of `_HARMLESS`.
+    stays in the same major version and does not go back, a keyword under its new name, an import from another module
+    of its package, a setting of `_HARMLESS`.
     """
     parts = [*_of_pins(remedy, place, unsafe=unsafe)]
     if unsafe or all(path.startswith(_HARMLESS) for path in remedy.config):
@@ -155,8 +156,10 @@ def _of_variable(name: str, value: str, environment: Environment) -> list[Change
 
 
 def _of_code(code: str, finding: Finding, environment: Environment, *, unsafe: bool) -> Iterator[Change]:
-    """The keyword in the place of the one on the finding's line, else added to the call; a generation setting."""
+    """An import or keyword for the one on the finding's line, a keyword more for its call, or a generation setting."""
     call, at = _python.call_with(code), finding.location
+    if at is not None and at.line is not None and re.fullmatch(r"from [\w.]+ import \w+( as \w+)?", code):
+        yield Change(at.file, _python.imported(at.line, code, from_another_package=unsafe))
     generation = re.fullmatch(r"model\.generation_config\.(\w+) = (True|False)", code)
     if generation and at is not None and at.file.endswith("generation_config.json"):
         yield Change(at.file, _scalars.with_key(generation[1], generation[2] == "True"))

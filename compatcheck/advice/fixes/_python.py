@@ -31,6 +31,13 @@ def call_with(code: str) -> Call | None:
     return Call(*found.groups()) if found else None
 
 
+def imported(line: int, statement: str, *, from_another_package: bool) -> Apply:
+    """Import a name by this statement, such as `from torch.optim import AdamW`, instead of by the one on the line."""
+    new = ast.parse(statement).body[0]
+    assert isinstance(new, ast.ImportFrom)
+    return partial(_imported, line=line, new=new, from_another_package=from_another_package)
+
+
 def renames(line: int, keyword: str) -> Iterator[Apply]:
     """The name of each keyword on the line, in the place of the old one."""
     for place in range(4):
@@ -98,6 +105,18 @@ def _keywords(text: str, line: int) -> list[ast.keyword]:
     return [each for each in found if each.lineno <= line <= (each.end_lineno or each.lineno)]
 
 
+def _imported(text: str, line: int, new: ast.ImportFrom, from_another_package: bool) -> str | None:
+    tree = _parsed(text)
+    bound = new.names[0].asname or new.names[0].name
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.ImportFrom) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            at = next((place for place, each in enumerate(node.names) if each.name == bound), None)
+            stays = (node.module or "").partition(".")[0] == (new.module or "").partition(".")[0]
+            if at is not None and (stays or from_another_package):
+                return _with_import(text, node, at, new)
+    return None
+
+
 def _replaced(text: str, line: int, path: str, value: Any, place: int) -> str | None:
     keywords = _keywords(text, line)
     known = names(path)
@@ -130,6 +149,29 @@ def _with_other_precision(text: str, line: int) -> str | None:
     return None
 
 
+def _with_import(text: str, node: ast.ImportFrom, at: int, new: ast.ImportFrom) -> str | None:
+    """The statement without the name at this place, and one of its own for it on the next line.
+
+    None where another statement stands on the last line.
+    """
+    name = node.names[at]
+    bound = name.asname or name.name
+    own = f"from {new.module} import {new.names[0].name}" + (f" as {bound}" if bound != new.names[0].name else "")
+    start, end = _offset(text, node.lineno, node.col_offset), _offset(text, *_end(node))
+    if len(node.names) == 1:
+        return text[:start] + own + text[end:]
+    rest = text[end:].partition("\n")[0]
+    if rest.strip() and not rest.lstrip().startswith("#"):
+        return None
+    if at + 1 < len(node.names):
+        following = node.names[at + 1]
+        gap = (_offset(text, name.lineno, name.col_offset), _offset(text, following.lineno, following.col_offset))
+    else:
+        gap = (_offset(text, *_end(node.names[at - 1])), _offset(text, *_end(name)))
+    line_end, indent = end + len(rest), " " * node.col_offset
+    return f"{text[: gap[0]]}{text[gap[1] : line_end]}\n{indent}{own}{text[line_end:]}"
+
+
 def _with_span(text: str, node: ast.expr, new: str) -> str:
     start = _offset(text, node.lineno, node.col_offset)
     end = _offset(text, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
@@ -152,7 +194,7 @@ def _with_argument(text: str, call: ast.Call, argument: str) -> str:
     return f"{text[:end]}, {argument}{text[end:]}"
 
 
-def _end(node: ast.expr) -> tuple[int, int]:
+def _end(node: ast.expr | ast.stmt | ast.alias) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 

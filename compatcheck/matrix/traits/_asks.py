@@ -23,6 +23,7 @@ from compatcheck.packages.versions import final_release, parse_version
 MODEL, SCRIPT, SETTINGS = "model.asks", "trainer.asks", "training.asks"
 MOVED = "moved"
 _WHY = marked("the nearest releases that work with this code")
+_MOVED_WHY = marked("the stated release has the name there")
 _INSTALL = marked("the package that defines the name")
 _SIMILAR = 0.72
 
@@ -35,6 +36,18 @@ class Told(NamedTuple):
     release: Version
     location: Location
     is_key: bool = False
+
+
+class Moved(NamedTuple):
+    """The module and name that replace an imported one, and what they do otherwise."""
+
+    module: str
+    name: str
+    why: str = ""
+
+    def remedy(self, asked: str) -> Mapping[str, Any]:
+        code = f"from {self.module} import {self.name}" + (f" as {asked}" if self.name != asked else "")
+        return {"code": code, "why": self.why or _(_MOVED_WHY), "first": True}
 
 
 class Stated:
@@ -129,6 +142,9 @@ class Stated:
         nearest = self._nearest(refusal.package, refusal.accepts or runs, release)
         new = refusal.instead or self._similar(refusal, release)
         sentences = [_sentence(told), self._when(refusal.package, runs, release)]
+        moved = self._moved_to(told)
+        if moved:
+            sentences.append(_("{name} of {module} replaces it.").format_map(moved._asdict()))
         if new:
             words = _("The new name is {name}.") if refusal.instead else _("The new name may be {name}.")
             sentences.append(words.format(name=new))
@@ -145,7 +161,21 @@ class Stated:
             code=_rewritten(told) if refusal.instead else "",
             note=note.text,
             source=note.source,
+            remedies=(moved.remedy(told.ask.name),) if moved else (),
         )
+
+    def _moved_to(self, told: Told) -> Moved | None:
+        """Where an imported name is in the stated releases; None where no place is known."""
+        if told.refusal.kind != "import" or not told.ask.name:
+            return None
+        known = self._table("moved-names")["names"].get(f"{told.ask.target}.{told.ask.name}")
+        if known:
+            module, _dot, name = known["now"].rpartition(".")
+            ask = Ask("import", module, name, -1, (), "", (), told.ask.line)
+            moved = Moved(module, name, known.get("note", ""))
+            return None if self.interfaces.refusal(ask, self.releases) else moved
+        module = self.interfaces.module_now(told.refusal.package, told.ask.name, told.release)
+        return Moved(module, told.ask.name) if module else None
 
     def _nearest(self, package: str, runs: Sequence[str], release: Version) -> str:
         """The first run of releases newer than this one, else the last of older ones."""
