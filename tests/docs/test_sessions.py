@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -94,3 +95,16 @@ def test_no_command_slips_by(page: str) -> None:
 def test_what_is_not_run_is_counted() -> None:
     left = Counter(name for name, text in _WRITTEN.items() for fence in fences(text) if fence.left_out is not None)
     assert left == LEFT_OUT
+
+
+@pytest.mark.slow
+def test_the_examples_in_python_pass_a_strict_type_check(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    for name, text in _WRITTEN.items():
+        for number, fence in enumerate(fences(text)):
+            if fence.kind == "python" and fence.left_out is None and fence.title is None:
+                (tmp_path / f"{Path(name).stem.replace('-', '_')}_{number}.py").write_text(fence.text, encoding="utf-8")
+    assert len(list(tmp_path.iterdir())) >= 2
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout
