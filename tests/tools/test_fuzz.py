@@ -43,7 +43,7 @@ NO_INPUT = {
     "pipelines/fix.py:_read": "a file that a reader has read",
     "report/excerpt.py:_line": "a file that a reader has read",
     "pipelines/compare/": "snapshots and requirements, by their own readers",
-    "matrix/lint.py": "a checkout",
+    "matrix/lint/": "a checkout",
     "matrix/compile.py": "a checkout",
     "matrix/_source_cache.py": "a cache of ours",
     "installed/trust.py": "a note of ours",
