@@ -45,7 +45,7 @@ def _applies(fault: Fault) -> bool:
     from compatcheck.pipelines.check import check
 
     report = check(Environment({**fault.environment}), matrix.load())
-    return any(each.id == fault.finds and each.status == "affected" for each in report.findings)
+    return any(each.id == fault.finds and each.status in ("affected", "possible") for each in report.findings)
 
 
 def _signatures_there(fault: Fault, installs: str) -> list[str]:
