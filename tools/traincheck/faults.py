@@ -65,7 +65,7 @@ FAULTS: tuple[Fault, ...] = (
         "entry",
         "CC-2022-4702",
         environment={"distributions": {"transformers": "4.20.1"}, "model": {"type": "gpt2"}},
-        why="its environment, as possible: no fact shows that the model is built anew",
+        why="its environment, as possible: no fact shows whether the model is built or loaded",
     ),
     Fault(
         "transformers-23723",
