@@ -62,6 +62,7 @@ def lint(
             _form.words_in_code(entry),
             _remedies.bad_remedies_beside(entry, around, table),
             _remedies.loose_pins(entry, table),
+            _remedies.unreleased_pins(entry, table),
             _remedies.skipped_fixes(entry, active, table),
             _remedies.doubles(entry, active),
         )

@@ -21,6 +21,8 @@ from compatcheck.packages.names import edge
 from compatcheck.packages.versions import is_range, parse_range
 
 _version = cache(Version)
+_NAMES_RELEASE = (">=", "<=", "==", "~=")
+"""The operators of a pin whose version is one that somebody installs."""
 
 
 class Other(NamedTuple):
@@ -77,6 +79,18 @@ def loose_pins(entry: Entry, table: Table) -> Iterator[str]:
             bad = next((version for version, pinned in admitted if _keeps_fault(entry, pinned, table)), None)
             if bad:
                 yield f"remedy {number} allows {name} {bad}, which is affected according to the entry"
+
+
+def unreleased_pins(entry: Entry, table: Table) -> Iterator[str]:
+    """A release that a pin names must be on the index, as far as the table of releases reaches."""
+    for number, remedy in enumerate(entry.remedies, 1):
+        for name, specifier in remedy.pins.items():
+            releases = _releases(name, table)
+            exact = (each for each in SpecifierSet(specifier) if each.operator in _NAMES_RELEASE)
+            named = (_version(each.version) for each in exact if "*" not in each.version)
+            for version in named:
+                if releases and releases[0] < version < releases[-1] and version not in releases:
+                    yield f"remedy {number} names {name} {version}, which was never released or is withdrawn (yanked)"
 
 
 def _keeps_fault(entry: Entry, remedy: RemedyEntry, table: Table) -> bool:
