@@ -21,6 +21,7 @@ _FSDP: tuple[tuple[str, Kind[Any], tuple[str, ...]], ...] = (
     ("activation_checkpointing", FLAG, ("fsdp_activation_checkpointing", "activation_checkpointing")),
     ("reshard_after_forward", FLAG, ("fsdp_reshard_after_forward", "reshard_after_forward")),
 )
+_STATE_DICT_TYPE = "training.fsdp.state_dict_type"
 
 
 def read_deepspeed(sheet: Sheet, keys: Keys) -> bool:
@@ -47,8 +48,13 @@ def _object(text: str) -> object:
         return None
 
 
-def read_fsdp(sheet: Sheet, sections: Keys = ()) -> bool:
-    """Whether the ``fsdp`` argument of the Trainer turns it on; its settings are stated then."""
+def read_fsdp(sheet: Sheet, sections: Keys = (), *, sets_environment: bool = False) -> bool:
+    """Whether the ``fsdp`` argument of the Trainer turns it on; its settings are stated then.
+
+    A framework that ``sets_environment`` passes its fsdp_config to accelerate by itself. The Trainer does so for the
+    kind of state dict since 5.10.1 only; before, accelerate's own file decides, which may be another.
+    https://pypi.org/project/transformers/5.10.1/, ``_process_fsdp_args`` of ``training_args.py``; not in 5.9.0
+    """
     keys = (*sections, "fsdp")
     value = sheet.get(*keys)
     words = value.split() if isinstance(value, str) else ["full_shard"] if value is True else value
@@ -60,7 +66,11 @@ def read_fsdp(sheet: Sheet, sections: Keys = ()) -> bool:
     strategy = next((each for each in words if each not in ("offload", "auto_wrap")), None)
     if isinstance(strategy, str):
         sheet.state("training.fsdp.sharding_strategy", strategy, keys)
-    read_fsdp_section(sheet, (*sections, "fsdp_config"))
+    section: Keys = (*sections, "fsdp_config")
+    read_fsdp_section(sheet, section)
+    if not sets_environment and sheet.is_stated(_STATE_DICT_TYPE):
+        why = "transformers before 5.10.1 ignores this setting in fsdp_config"
+        sheet.unknown(_STATE_DICT_TYPE, why, section)
     return True
 
 

@@ -189,6 +189,14 @@ def test_other_files_are_not_claimed(tmp_path: Path, text: str) -> None:
     assert reader_of(open_document(str(path))) is None
 
 
+def test_fsdp_config_leaves_the_kind_of_state_dict_open(tmp_path: Path) -> None:
+    section = {"fsdp_version": 1, "fsdp_state_dict_type": "SHARDED_STATE_DICT"}
+    arguments = {"output_dir": "o", "per_device_train_batch_size": 1, "learning_rate": 1e-5, "bf16": True}
+    sharded = said(tmp_path, {**arguments, "fsdp": "full_shard", "fsdp_config": section}, "args.json")
+    assert fact(sharded, "fsdp.version") == 1
+    assert isinstance(fact(sharded, "fsdp.state_dict_type"), Unknown)
+
+
 def test_the_trainer_takes_fsdp_or_deepspeed_and_never_both(tmp_path: Path) -> None:
     arguments = {"output_dir": "o", "per_device_train_batch_size": 1, "learning_rate": 1e-5, "bf16": True}
     sharded = said(tmp_path, {**arguments, "fsdp": "full_shard auto_wrap"}, "args.json")

@@ -230,7 +230,7 @@ def _parallel(sheet: Sheet) -> None:
         why = "no DeepSpeed JSON is set, but accelerate or the command line may bring one"
         sheet.unknown("training.deepspeed", why)
     read_rows(sheet, rows("training.fsdp.", WHOLE, "version=fsdp_version"))
-    if not read_fsdp(sheet):
+    if not read_fsdp(sheet, sets_environment=True):
         read_fsdp_section(sheet, ("fsdp_config",))
 
 
