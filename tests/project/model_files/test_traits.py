@@ -358,7 +358,7 @@ def test_a_forward_that_is_handed_what_its_parent_prepares(parent: str, has: boo
     code = HANDS_ON.replace("PreTrainedModel", parent).replace(
         "prepared.update(kwargs)", "prepared = super().prepare_inputs_for_generation(input_ids, **kwargs)"
     )
-    assert ("forward-lacks-cache-position" in traits("model", code)) is has
+    assert ("forward-lacks-inherited-cache-position" in traits("model", code)) is has
 
 
 STREAM = """
