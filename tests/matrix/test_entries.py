@@ -247,6 +247,7 @@ environment = {{ distributions = {{ torch = "2.5.0" }}, training = {{ framework 
             "remedy 1 skips torch 2.5.1, the first release without the fault: name this release, or say why not",
         ),
         (">=2.5.1", None),
+        (">=2.5.2,<2.6", "remedy 1 names torch 2.5.2, which was never released or is withdrawn (yanked)"),
     ],
 )
 def test_pin_stays_off_the_fault_and_near_the_fix(
