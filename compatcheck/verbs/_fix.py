@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compatcheck.files.secrets import masked
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.results import exit_status
@@ -62,13 +63,17 @@ def apply(judge: Callable[[], Sequence[Report]], known: Matrix, *, write_files: 
     if write_files:
         fix.write(made)
     else:
-        write(fix.difference(made), None)
+        difference = fix.difference(made)
+        shown = masked(difference)
+        write(shown, None)
     for each in made.outcomes:
         say(_outcome(each))
     if write_files:
         return
     if made.fixed:
         say(_("nothing is written; add --write to apply the diff"))
+    if shown != difference:
+        say(_("the diff shows credentials as ***, so `git apply` rejects it; use --write"))
     sys.exit(exit_status.FINDINGS if made.outcomes else exit_status.CLEAN)
 
 

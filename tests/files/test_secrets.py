@@ -32,6 +32,34 @@ PLACES = (
     "-H 'Authorization: token {}'",
     "aws_secret_access_key = {}",
     "password={}",
+    "https://user:p@{}@host/simple",
+    "https://user:p/{}@host/simple",
+    "https:\\/\\/user:{}@host",
+    "HTTPS_PROXY=user:{}@proxy:3128",
+    "PGPASSWORD={}",
+    "MYSQL_PWD={}",
+    "DB_PASS={}",
+    "NPM_TOKEN={}",
+    "VAULT_TOKEN={}",
+    "SENTRY_TOKEN={}",
+    "GH_PAT={}",
+    "--token {}",
+    "--token={}",
+    '"token": "{}"',
+    "clientSecret: {}",
+    "secretAccessKey: {}",
+    "X-Amz-Security-Token: {}",
+    "password: 'a b,{}'",
+    "password: '$a-{}'",
+    "password: '12-{}'",
+    'password = """{}"""',
+    "hub_token: |\n  {}",
+    "hub_token: !!str {}",
+    "- name: HF_TOKEN\n  value: {}",
+    '{{"name": "HF_TOKEN", "value": "{}"}}',
+    "| hub_token | {} |",
+    "Authorization: Digest {}",
+    "-----BEGIN RSA PRIVATE KEY-----\n{}",
 )
 SHAPED = (
     "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567",
@@ -41,6 +69,9 @@ SHAPED = (
     "AKIAIOSFODNN7EXAMPLE",
     "sk-proj-AbCdEfGhIjKlMnOpQrStUvWx",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0",
+    "glrt-AbCdEfGhIjKlMnOpQrSt",
+    "npm_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
 )
 HARMLESS = (
     "pad_token=tokenizer.eos_token",
@@ -59,6 +90,16 @@ HARMLESS = (
     "sorted(rows, key=len)",
     "past_key_values=None",
     "model@main",
+    "DEFAULT_IMAGE_TOKEN = '<image>'",
+    "PAD_TOKEN = tokenizer.eos_token",
+    "unexpected token: 12 of 2048",
+    "special token: image_placeholder_1",
+    "http://[::1]:80/a@b",
+    "OLDPWD=/home",
+    "its use_auth_token, which transformers no longer sets",
+    "from x import Ed25519PrivateKey, Ed25519PublicKey",
+    "password: '${PASSWORD}'",
+    "password='<your password>'",
 )
 
 
@@ -78,6 +119,13 @@ def test_a_secret_is_known_by_its_shape(secret: str, around: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_words_of_models_and_plain_addresses_stay(text: str) -> None:
     assert masked(text) == text
+
+
+def test_a_key_without_an_end_hides_nothing_behind_it() -> None:
+    text = masked(
+        '{"a": "-----BEGIN RSA PRIVATE KEY-----\\nAbC/+=\\n", "b": 1}\n<p>-----BEGIN PRIVATE KEY-----\nAbC</p>'
+    )
+    assert text == '{"a": "-----BEGIN RSA PRIVATE KEY-----***", "b": 1}\n<p>-----BEGIN PRIVATE KEY-----***\n</p>'
 
 
 def test_a_tree_is_masked_by_the_names_of_its_values_too() -> None:
@@ -119,7 +167,24 @@ def test_what_stands_around_a_secret_does_not_save_it(place: str, before: str, a
 
 @pytest.mark.parametrize(
     "unit",
-    ["a_", "eyJ-", "?token", ";key", "https://", "api_key ", "bearer ", "--a-", "env ", "token  =  ", "sk-", "\\"],
+    [
+        "a_",
+        "eyJ-",
+        "?token",
+        ";key",
+        "https://",
+        "api_key ",
+        "bearer ",
+        "--a-",
+        "env ",
+        "token  =  ",
+        "sk-",
+        "\\",
+        "://a:b",
+        "proxy:a.",
+        "A_TOKEN ",
+        "password:\n",
+    ],
 )
 def test_time_grows_with_the_text_and_no_faster(unit: str) -> None:
     def seconds(size: int) -> float:

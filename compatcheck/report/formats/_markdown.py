@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from compatcheck.files.secrets import masked
 from compatcheck.report.steps import step_text, to_copy
 from compatcheck.results.findings import Finding, Remedy
 from compatcheck.terminal.cells import visible
@@ -12,12 +13,14 @@ from compatcheck.terminal.cells import visible
 
 def cell(text: str) -> str:
     """The text as one line, or one cell of a table, that can neither end its row, nor link, nor call anybody."""
-    return "".join(f"\\{each}" if each in "\\|[]<>`*_~#" else each for each in visible(text)).replace("@", "@\u200b")
+    return "".join(f"\\{each}" if each in "\\|[]<>`*_~#" else each for each in visible(masked(text))).replace(
+        "@", "@\u200b"
+    )
 
 
 def code(text: str) -> str:
     """The text as code within a line; in a table as well."""
-    flat = visible(text).replace("|", "\\|")
+    flat = visible(masked(text)).replace("|", "\\|")
     fence = _fence(flat, 1)
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
     return f"{fence}{pad}{flat}{pad}{fence}"

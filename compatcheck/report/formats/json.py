@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.files.json_text import written_json
+from compatcheck.files.secrets import without_secrets
 from compatcheck.report.document import Document
 from compatcheck.report.shapes import finite
 from compatcheck.terminal.screen import Screen
@@ -18,4 +19,4 @@ def render(document: Document, screen: Screen) -> str:
 
 
 def write(shape: Mapping[str, Any]) -> str:
-    return written_json(finite(shape))
+    return written_json(without_secrets(finite(shape)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from compatcheck.files import repository
+from compatcheck.files.secrets import masked
 from compatcheck.language import gettext as _
 from compatcheck.report import because, curves
 from compatcheck.report._places import Place, place
@@ -150,4 +151,4 @@ def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
 def _html(text: str) -> str:
     from html import escape
 
-    return escape(" ".join(text.split())).replace("@", "@\u200b")
+    return escape(" ".join(masked(text).split())).replace("@", "@\u200b")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from compatcheck.files.secrets import masked
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.report.pages.markup import Html, joined, section, tag
@@ -16,12 +16,6 @@ _WHOLE = 60
 _AROUND = 2
 _MOST_LINES = 400
 _LONGEST = 600
-_SECRET = re.compile(
-    r"\b(?:hf_|ghp_|gho_|github_pat_|glpat-|sk-|AKIA|xox[bp]-)[A-Za-z0-9_-]{8,}"
-    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
-    r"|(?i:(?<=token=)|(?<=password=)|(?<=api_key=)|(?<=secret=))[^\s&\"']+"
-)
-
 _KINDS = {
     "fact": marked("a fact"),
     "contrast": marked("a comparison"),
@@ -80,7 +74,7 @@ def _uses(shown: Sequence[Explanation]) -> Mapping[tuple[str, int | None], list[
 
 
 def _lines(text: str, marks: Mapping[int | None, str], uses: Mapping[int | None, list[int]]) -> Iterator[Html]:
-    lines = text.split("\n")
+    lines = masked(text).split("\n")
     read = {line for line in (*marks, *uses) if line is not None}
     numbers = list(range(1, len(lines) + 1))
     if len(lines) > _WHOLE:
@@ -97,12 +91,7 @@ def _lines(text: str, marks: Mapping[int | None, str], uses: Mapping[int | None,
 
 
 def _line(number: int, text: str, kind: str | None, uses: list[int]) -> Html:
-    shown = without_secrets(text[:_LONGEST] + ("…" if len(text) > _LONGEST else ""))
+    shown = text[:_LONGEST] + ("…" if len(text) > _LONGEST else "")
     body = tag("mark", shown, class_=f"{kind}-mark", title=_(_KINDS[kind])) if kind and shown.strip() else shown
     links = (joined((" ", tag("a", f"[{each}]", href=f"#explanation-{each}"))) for each in uses)
     return joined((tag("span", f"{number:>5} ", class_="number"), body, *links, "\n"))
-
-
-def without_secrets(text: str) -> str:
-    """The text with tokens and passwords left out, which people paste along."""
-    return _SECRET.sub("***", text)

@@ -15,7 +15,7 @@ from compatcheck.report._places import place
 from compatcheck.report._plain_text import lines, undecided
 from compatcheck.report.document import Document
 from compatcheck.results.findings import BAD, Finding, Report
-from compatcheck.terminal.cells import spelled_out
+from compatcheck.terminal.cells import spelled_out, visible
 from compatcheck.terminal.screen import Screen
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -70,7 +70,7 @@ def _case(suite: Element, finding: Finding, report: Report, root: str) -> Elemen
 
 def _reason(case: Element, kind: str, message: str, finding: Finding) -> Element:
     reason = SubElement(case, kind, {"message": _clean(message)})
-    reason.text = _clean("\n".join((*lines(finding), *finding.evidence)))
+    reason.text = _clean("\n".join(map(visible, (*lines(finding), *finding.evidence))))
     return reason
 
 

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from compatcheck import __version__
 from compatcheck.files import repository
 from compatcheck.files.json_text import written_json
+from compatcheck.files.secrets import without_secrets
 from compatcheck.language import gettext as _
 from compatcheck.report import because
 from compatcheck.report._places import Place, below, place
@@ -51,7 +52,7 @@ def render(document: Document, screen: Screen) -> str:
         "results": list(_results(report, shown, [rule["id"] for rule in rules], root)),
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return written_json(finite(log))
+    return written_json(without_secrets(finite(log)))
 
 
 def _driver(report: Report, rules: list[dict[str, object]]) -> dict[str, Any]:
