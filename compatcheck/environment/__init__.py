@@ -23,6 +23,12 @@ class Location(NamedTuple):
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
+class RecordedLocation(Location):
+    """A place that a snapshot names: it may have been written by anybody, and no file is read because of it."""
+
+    __slots__ = ()
+
+
 class Target(NamedTuple):
     """The interpreter whose environment is judged.
 
@@ -59,11 +65,11 @@ class Environment(NamedTuple):
     def from_snapshot(cls, document: Mapping[str, Any]) -> Environment:
         """The environment that a snapshot states, unchecked; `snapshot.load_snapshot` checks it.
 
-        Credentials in it go no further.
+        Credentials in it go no further, and its places are `RecordedLocation`.
         """
         facts = {key: without_secrets(value) for key, value in document.items() if key not in _NOT_FACTS}
         places = document.get("locations", {})
-        locations = {path: Location(at["file"], at.get("line")) for path, at in places.items()}
+        locations = {path: RecordedLocation(at["file"], at.get("line")) for path, at in places.items()}
         return cls(facts, document.get("unknown", {}), locations)
 
     def dump(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ def load_snapshot(text: str, source: str) -> Environment:
     if isinstance(document.get("training"), dict):
         document["training"] = _with_numbers(document["training"])
     require_types(document, source)
+    _require_files(document, source)
     for listed in ("distributions", "distribution_ranges"):
         if document.get(listed):
             document[listed] = {normalised(name): version for name, version in document[listed].items()}
@@ -54,6 +55,13 @@ def _require_version(document: dict[str, object], source: str) -> None:
     seen = f"the schema_version is {version!r}" if "schema_version" in document else "the file has no schema_version"
     advice = f"this compatcheck reads version {SNAPSHOT_SCHEMA_VERSION}; record it again with `compatcheck env`"
     raise InputError(_DOING, source, seen, advice)
+
+
+def _require_files(document: Mapping[str, Any], source: str) -> None:
+    for path, at in (document.get("locations") or {}).items():
+        if "\0" in at["file"]:
+            advice = "correct that value, or omit it if it is unknown"
+            raise InputError(_DOING, source, f"locations.{path}.file: the path contains a null byte", advice)
 
 
 def require_types(document: Mapping[str, object], source: str, doing: str = _DOING) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compatcheck.environment import Location
+from compatcheck.environment import Location, RecordedLocation
 from compatcheck.files.reading import start_of
 from compatcheck.files.secrets import masked
 from compatcheck.results.findings import Finding
@@ -17,9 +17,13 @@ _VALUE = r"[\"']?\s*(?:=|:|==|[<>~]=?|\s)\s*(?:\"[^\"]*\"|'[^']*'|[^\s,;)\]}\\]+
 
 
 def rows(finding: Finding, width: int) -> Iterator[str]:
-    """The line behind its number, and a row of carets; nothing where the file does not hold the line."""
+    """The line behind its number, and a row of carets; nothing where the file does not hold the line.
+
+    Nothing for a place that a snapshot names: it could show any file of this machine.
+    """
     at = finding.location
-    line = _line(at) if at is not None and at.line is not None else None
+    is_own = at is not None and at.line is not None and not isinstance(at, RecordedLocation)
+    line = _line(at) if at is not None and is_own else None
     if at is None or line is None or not line.strip():
         return
     number = f"{'':{_MARGIN}}{at.line} | "
