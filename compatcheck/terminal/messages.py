@@ -20,7 +20,7 @@ def say(text: str) -> None:
 
 def one_line(text: str) -> str:
     """The text on one line: without credentials, control characters spelled out, and no word endless."""
-    return re.sub(rf"\S{{{limits.WORD_CHARACTERS},}}", _shortened, visible(masked(text)))
+    return re.sub(rf"\S{{{limits.WORD_CHARACTERS},}}", _shortened, visible(masked(text)).replace("##[", "#\\x23["))
 
 
 def _shortened(word: re.Match[str]) -> str:
