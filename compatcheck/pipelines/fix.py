@@ -177,10 +177,20 @@ def _read(path: str) -> str | None:
 
 
 def _leads_out(path: str) -> bool:
-    """Whether the file is a link to one that lies neither in the repository nor below the link's folder."""
-    folders = {repository.root(), os.path.realpath(os.path.dirname(os.path.abspath(path)))}
-    real = os.path.realpath(path)
-    return os.path.islink(path) and not any(real.startswith(os.path.join(folder, "")) for folder in folders)
+    """Whether a link leads to a file that lies neither in the repository nor below the link's folder.
+
+    A file of the repository or of the current folder may lie behind a link that is a folder.
+    """
+    whole, real, root = os.path.abspath(path), os.path.realpath(path), repository.root()
+    if _is_below(real, root):
+        return False
+    if _is_below(whole, root) or _is_below(whole, os.path.abspath(os.curdir)):
+        return True
+    return os.path.islink(path) and not _is_below(real, os.path.realpath(os.path.dirname(whole)))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(folder, ""))
 
 
 def _still_parses(path: str, text: str) -> bool:
