@@ -34,6 +34,10 @@ def cli() -> None:
     """
 
 
+_COLLECTED = 500_000
+"""New objects before a collection: a usual check stays below, and of a folder of many scripts no garbage piles up."""
+
+
 def _choose_language() -> None:
     """Before any verb is loaded, so that its help is in the language as well; English is told where it stands in."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -46,7 +50,7 @@ def _choose_language() -> None:
 
 def main() -> NoReturn:
     """Run the command line; every way out ends here with its own exit status."""
-    gc.disable()  # a short process that keeps what it reads; collecting would walk the matrix's index again and again
+    gc.set_threshold(_COLLECTED, 5, 1000)
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     write_readably()
     if "_COMPATCHECK_COMPLETE" in os.environ:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError as OversizeError
 from compatcheck.files.reading import read_text as read_text
 
@@ -18,7 +19,10 @@ _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 def parse_json(text: str, source: str) -> object:
     """The JSON value; raises `InputError` with line and column where it is not strict JSON."""
     try:
-        return json.loads(text, object_pairs_hook=_without_repeats)
+        value: object = json.loads(text, object_pairs_hook=_without_repeats)
+        if _is_deep(value):
+            raise RecursionError
+        return value
     except json.JSONDecodeError as error:
         seen = f"line {error.lineno}, column {error.colno}: {_explained(error)}"
         raise InputError("reading JSON from", source, seen, "correct it there") from None
@@ -74,6 +78,17 @@ def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {key!r} is given twice")
         result[key] = value
     return result
+
+
+def _is_deep(value: object) -> bool:
+    """Whether lists and objects stand in one another more than `limits.JSON_DEPTH` times."""
+    level = [value]
+    for _ in range(limits.JSON_DEPTH + 1):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
+        level = [each for values in inner for each in values if isinstance(each, (dict, list))]
+        if not level:
+            return False
+    return True
 
 
 def _explained(error: json.JSONDecodeError) -> str:

@@ -18,8 +18,20 @@ REQUIREMENTS_BYTES = 4 << 20
 INCLUDES_DEPTH = 10
 """Lists of requirements that include one another. Refused."""
 
+INCLUDED_FILES = 200
+"""Files that a list of requirements includes, a file counted as often as it is included. Refused."""
+
+REQUIREMENT_LINES = 20_000
+"""Lines of a list of requirements and of those it includes. Refused."""
+
+REQUIREMENT_CHARACTERS = 20_000
+"""Characters of a requirement without its options, such as hashes. Refused."""
+
 DOCKERFILE_BYTES = 1 << 20
 """A Dockerfile. Refused."""
+
+JSON_DEPTH = 100
+"""Nesting of a file in JSON. Refused."""
 
 YAML_DEPTH = 60
 """Nesting of a lock file in YAML. Refused."""
@@ -103,6 +115,9 @@ SHELL_WORD_CHARACTERS = 1 << 14
 
 SHELL_WORDS = 50_000
 """Words of a shell script. Refused."""
+
+PROGRAMS = 200
+"""Scripts of trainings in one folder that are read. With more of them, none is used."""
 
 RUNS = 12
 """Trainings in one folder that are compared. With more trainings, none of them is used."""

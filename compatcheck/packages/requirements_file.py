@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.files import limits
+from compatcheck.files.reading import OversizeError
 
+_DOING = "reading requirements from"
 _INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s+|=)?(.+)\Z")
 _OPTIONS_BEHIND = re.compile(r"\s--[a-z][a-z-]*[=\s].*\Z")
 _COMMENT = re.compile(r"(?:^|\s)\s*#.*\Z")
@@ -66,14 +68,35 @@ def included(text: str) -> Include | None:
     return Include(found[2].strip().strip("'\""), found[1] in ("-c", "--constraint"))
 
 
-def entered(path: str, including: tuple[str, ...]) -> tuple[str, ...]:
-    """The files that are being read, with this one; raises `InputError` where it is among them or they are too many."""
-    real = os.path.realpath(path)
-    if len(including) >= limits.INCLUDES_DEPTH or real in including:
-        seen = (
-            "the includes form a cycle"
-            if len(including) < limits.INCLUDES_DEPTH
-            else "the includes are nested too deeply"
-        )
-        raise InputError("reading requirements from", path, seen, "remove the cycle of -r lines")
-    return (*including, real)
+class Walk:
+    """One reading of a file and of those it includes: which are open, and how much they have held so far."""
+
+    def __init__(self) -> None:
+        self.including: list[str] = []
+        self._files = self._lines = 0
+
+    def lines(self, path: str, text: str) -> Iterator[LogicalLine]:
+        """The lines of one file, which is open while they are taken.
+
+        Raises `InputError` where it is open already, or is too deep, or where the files or their lines are too many.
+        """
+        real = os.path.realpath(path)
+        if real in self.including:
+            raise InputError(_DOING, path, "the includes form a cycle", "remove the cycle of -r lines")
+        self._files += 1
+        if len(self.including) >= limits.INCLUDES_DEPTH:
+            raise OversizeError(_DOING, path, "the includes are nested too deeply", "remove some of the -r lines")
+        if self._files > limits.INCLUDED_FILES:
+            seen = f"the includes read more than {limits.INCLUDED_FILES} files"
+            raise OversizeError(_DOING, path, seen, "remove some of the -r lines")
+        self.including.append(real)
+        for line in logical_lines(text):
+            self._lines += bool(line.text)
+            if self._lines > limits.REQUIREMENT_LINES:
+                seen = f"more than {limits.REQUIREMENT_LINES:,} requirements"
+                raise OversizeError(_DOING, path, seen, "pass the requirements of one project")
+            if len(line.text) > limits.REQUIREMENT_CHARACTERS < len(without_options(line.text)):
+                seen = f"line {line.number} has more than {limits.REQUIREMENT_CHARACTERS:,} characters"
+                raise OversizeError(_DOING, path, seen, "shorten it")
+            yield line
+        self.including.pop()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.path_lists import listed, more_than_one
 from compatcheck.language import gettext as _
 from compatcheck.project import model_files, scripts, training
@@ -93,8 +94,9 @@ def _trainers(inputs: Sequence[Input], run: Joined) -> list[str]:
     named = [each.source.path for each in files if each.root is None]
     found = [each.source.path for each in files if each.root is not None]
     started = [each.path for each in run.used if each.reader == scripts.KIND]
-    modules = [path for path in found if path not in started and not training.trains(path)]
-    return named or [*started, *(modules if started else found)]
+    if named or not started:
+        return named or found[: limits.PROGRAMS]
+    return [*started, *(path for path in found if path not in started and not training.trains(path))]
 
 
 def _model_of(inputs: Sequence[Input], run: Joined) -> tuple[str | None, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -19,6 +20,7 @@ from tests.conftest import run_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="FIFOs, process groups and /proc are Linux's here")
 
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial" / "project"
 SECRET = "Zq3vX9SECRETk7LmW2"
 REQUIREMENTS = f"""\
 --index-url https://user:{SECRET}@127.0.0.1:9/simple
@@ -83,15 +85,109 @@ def test_a_secret_in_an_input_is_in_no_output(name: str, tmp_path: Path) -> None
     path = tmp_path / name
     path.write_text(INPUTS[name], encoding="utf-8")
     if name.endswith(".log"):
-        commands = [["diagnose", name, "--format", each] for each in ("text", "json", "html", "markdown")]
+        commands = [["diagnose", name, "--all", "--format", each] for each in ("text", "json", "html", "markdown")]
         commands.append(["diagnose", name, "--snapshot-out", "facts.json"])
     else:
         given = ["--snapshot", name] if name == "node.json" else [name]
         check = ["check", "--no-probe", "--isolated", *given]
         commands = [[*check, "--format", each] for each in ("text", "json", "html", "sarif", "markdown")]
-        commands += [[*check, "-v"], *([] if name == "node.json" else [["env", name, "-o", "facts.json"]])]
+        commands += [
+            [*check, "--fix", "--unsafe-fixes"],
+            [*check, "-v"],
+            *([] if name == "node.json" else [["env", name, "-o", "facts.json"]]),
+        ]
     for command in commands:
         assert SECRET not in told(tmp_path, *command), command
+
+
+def test_markdown_masks_names_and_shapes_that_it_escapes(tmp_path: Path) -> None:
+    token = "hf_AbSECRETdEfGhIjKlMnOpQrSt"
+    report = f"The loss is NaN with {token} and hub_token={SECRET}\n\ntorch 2.5.0\n"
+    (tmp_path / "x.md").write_text(report, encoding="utf-8")
+    output = told(tmp_path, "diagnose", "x.md", "--format", "markdown")
+    assert "NaN with" in output and "SECRET" not in output
+
+
+def test_a_diff_of_fixes_shows_no_credential(tmp_path: Path) -> None:
+    shutil.copytree(TUTORIAL, tmp_path / "tune")
+    requirements = tmp_path / "tune" / "requirements.txt"
+    kept = requirements.read_text(encoding="utf-8")
+    requirements.write_text(f"--index-url https://user:{SECRET}@127.0.0.1:9/simple\n{kept}", encoding="utf-8")
+    facts = ("--assume", "gpu.compute_capability=8.0", "--assume", "cuda.runtime=12.4")
+    output = told(tmp_path / "tune", "check", ".", "--no-probe", "--fix", *facts)
+    assert "+torch==2.5.1" in output and SECRET not in output and "`git apply` rejects it" in output
+
+
+def test_a_fix_follows_no_folder_that_links_out(tmp_path: Path) -> None:
+    shutil.copytree(TUTORIAL, tmp_path / "elsewhere")
+    (tmp_path / "tune").mkdir()
+    (tmp_path / "tune" / "conf").symlink_to("../elsewhere")
+    before = (tmp_path / "elsewhere" / "requirements.txt").read_bytes()
+    facts = ("--assume", "gpu.compute_capability=8.0", "--assume", "cuda.runtime=12.4")
+    files = ("conf/requirements.txt", "conf/train.sh")
+    told(tmp_path / "tune", "check", *files, "--no-probe", "--fix", "--write", "--unsafe-fixes", *facts)
+    assert (tmp_path / "elsewhere" / "requirements.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["::error::pwn.yaml", "##[error]pwn.yaml", "a\n::error::pwn.yaml"])
+@pytest.mark.parametrize("format_name", ["text", "concise", "markdown", "html", "junit", "json", "sarif", "gitlab"])
+def test_no_line_of_a_report_is_a_command_of_a_workflow(format_name: str, name: str, tmp_path: Path) -> None:
+    settings = "stage: sft\nfinetuning_type: lora\nmodel_name_or_path: x\ntemplate: qwen\nbf16: true\nfp16: true\n"
+    (tmp_path / name).write_text(settings, encoding="utf-8")
+    output = told(tmp_path, "check", "--no-probe", "--isolated", "--format", format_name, "--", name)
+    assert "pwn.yaml" in output and "##[" not in output
+    assert not [line for line in output.splitlines() if line.lstrip().startswith("::")]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {**{f"{level}.txt": f"-r {level + 1}.txt\n" * 40 for level in range(8)}, "8.txt": ""},
+        {"0.txt": "".join(f"package{number}==1.{number}\n" for number in range(150_000))},
+        {"0.txt": "torch" + ",".join(f"!=2.{number}" for number in range(200_000))},
+    ],
+    ids=["includes", "lines", "specifiers"],
+)
+def test_a_list_of_requirements_without_end_is_refused(files: dict[str, str], tmp_path: Path) -> None:
+    for name, text in {**files, "requirements.txt": "-r 0.txt\n"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for verb in (("check", "--no-probe", "--isolated"), ("pin", "--offline")):
+        done = run_command(sys.executable, *verb, "requirements.txt", cwd=tmp_path)
+        assert done.returncode == 2 and "more than" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_folder_of_thousands_of_scripts_costs_little(tmp_path: Path) -> None:
+    script = "from transformers import Trainer, TrainingArguments\nTrainer(args=TrainingArguments('x')).train()\n"
+    for number in range(2000):
+        (tmp_path / f"train{number}.py").write_text(script, encoding="utf-8")
+    command = [sys.executable, "-m", "compatcheck", "check", "--no-probe", "--isolated", "."]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        usage = os.wait4(process.pid, 0)[2]
+    assert usage.ru_maxrss < 500 << 10 and usage.ru_utime < 10
+
+
+def test_a_snapshot_shows_no_line_of_a_file(tmp_path: Path) -> None:
+    recorded = json.loads((TUTORIAL.parents[2] / "compatcheck" / "demo" / "glm-4.json").read_text(encoding="utf-8"))
+    (tmp_path / "private").write_text(f"torch {SECRET}\n", encoding="utf-8")
+    at = {"file": str(tmp_path / "private"), "line": 1}
+    places = dict.fromkeys(("distributions.torch", "training.attention", "training.framework", "model.type"), at)
+    (tmp_path / "node.json").write_text(json.dumps({**recorded, "locations": places}), encoding="utf-8")
+    output = told(tmp_path, "check", "--snapshot", "node.json", "--no-probe", "-v")
+    assert "private:1" in output and SECRET not in output
+
+
+def test_a_null_byte_in_a_place_of_a_snapshot_is_one_line(tmp_path: Path) -> None:
+    at = {"distributions.torch": {"file": "a\0b", "line": 1}}
+    snapshot = {"schema_version": 1, "distributions": {"torch": "2.5.0"}, "locations": at}
+    (tmp_path / "node.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    done = run_command(sys.executable, "check", "--snapshot", "node.json", "--format", "sarif", cwd=tmp_path)
+    assert done.returncode == 2 and "null byte" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_json_that_is_nested_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(f'{{"zero_optimization": {"[" * 900}{"]" * 900}}}', encoding="utf-8")
+    done = run_command(sys.executable, "check", "--no-probe", "--isolated", "ds.json", cwd=tmp_path)
+    assert done.returncode == 2 and "nested too deeply" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_an_error_line_masks_and_spells_out_and_shortens(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from compatcheck.environment import Location
 from compatcheck.errors import InputError
 from compatcheck.files import limits
 from compatcheck.files.reading import marked_text
-from compatcheck.packages.requirements_file import LogicalLine, entered, included, logical_lines
+from compatcheck.packages.requirements_file import LogicalLine, Walk, included
 
 _OPTION = re.compile(r"(-[a-z]|--[a-z][a-z-]*)(?:\s*=\s*|\s+|\Z)(.*)\Z")
 _FOR_THE_RESOLVER = frozenset(
@@ -27,19 +27,18 @@ def read(path: str, markers: Mapping[str, str] | None, text: str | None = None) 
 
     ``text`` is what was given without a file; ``path`` then only names it.
     """
-    yield from _read(path, markers, (), False, text)
+    yield from _read(path, markers, Walk(), False, text)
 
 
 def _read(
     path: str,
     markers: Mapping[str, str] | None,
-    including: tuple[str, ...],
+    walk: Walk,
     constraint: bool,
     text: str | None = None,
 ) -> Iterator[Read]:
-    including = entered(path, including)
     below = False
-    for logical in logical_lines(marked_text(path, limits.REQUIREMENTS_BYTES) if text is None else text):
+    for logical in walk.lines(path, marked_text(path, limits.REQUIREMENTS_BYTES) if text is None else text):
         at = Location(path, logical.number)
         include = included(expanded(logical.text))
         if include is not None:
@@ -47,11 +46,11 @@ def _read(
             if not os.path.isfile(inner):
                 advice = "correct the path; it is relative to the folder of that file"
                 raise InputError(DOING, path, f"line {at.line} names {include.path}, which is not a file", advice)
-            yield from _read(inner, markers, including, constraint or include.constraint)
+            yield from _read(inner, markers, walk, constraint or include.constraint)
         elif not logical.text and logical.comment.startswith((OWN, MADE_BY)):
             below = below or logical.comment == BROUGHT
         elif not constraint or logical.text:
-            yield _one(logical, at, markers, including[0], constraint, below)
+            yield _one(logical, at, markers, walk.including[0], constraint, below)
 
 
 def _one(

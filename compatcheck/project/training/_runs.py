@@ -68,6 +68,8 @@ def _found_joined(chosen: _Files, loose: _Loose, beside: _Loose) -> Joined:
         return Joined(Environment({}, {"training": _several(scripts)}), ())
     results = [_result(run) for run in _runs(scripts, chosen, beside)]
     started = [file for result in results for file in result.joined.used if role_of(file.reader) == "program"]
+    if not started and len(programs) > limits.PROGRAMS:
+        return Joined(Environment({}, {"training": _several(programs)}), ())
     if not started:
         results += [each for each in map(_result, _runs(programs, chosen, beside)) if each.joined.facts.facts]
     if started or any("program" in result.run.files for result in results):

@@ -11,7 +11,7 @@ from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files import limits
 from compatcheck.files.reading import marked_text
-from compatcheck.packages.requirements_file import entered, logical_lines, without_options
+from compatcheck.packages.requirements_file import Walk, without_options
 from compatcheck.packages.requirements_file import included as included
 from compatcheck.project.requirements._asked import (
     Asked,
@@ -74,12 +74,14 @@ def read(path: str, python: str | None = None) -> Environment:
 
 def indexes_of(path: str) -> list[str]:
     """The package indexes and folders of wheels that a file and those it includes name."""
-    return [index for line in _lines(path, (), False) if line.text.startswith("-") for index in indexes_in(line.text)]
+    return [
+        index for line in _lines(path, False, Walk()) if line.text.startswith("-") for index in indexes_in(line.text)
+    ]
 
 
 def asked_in(path: str, place: Place) -> tuple[list[Asked], list[Asked]]:
     """The requirements and the constraints of a file and of those it includes. Errors as for `read`."""
-    lines = list(_lines(path, (), False))
+    lines = list(_lines(path, False, Walk()))
     indexes = [index for line in lines for index in indexes_in(line.text)]
     label = next(filter(None, map(label_of_index, indexes)), None)
     elsewhere = not all(map(is_public_index, indexes))
@@ -103,10 +105,9 @@ def parsed(text: str, at: Location, place: Place) -> Asked | None:
         raise InputError(_DOING, at.file, f"line {at.line}: {error}", "write name==version") from None
 
 
-def _lines(path: str, including: tuple[str, ...], constraint: bool) -> Iterator[Line]:
+def _lines(path: str, constraint: bool, walk: Walk) -> Iterator[Line]:
     """Each requirement and option with its place; continuations joined, comments dropped, includes followed."""
-    including = entered(path, including)
-    for number, text, _ in logical_lines(marked_text(path, limits.REQUIREMENTS_BYTES)):
+    for number, text, _ in walk.lines(path, marked_text(path, limits.REQUIREMENTS_BYTES)):
         if not text:
             continue
         include = included(text)
@@ -118,4 +119,4 @@ def _lines(path: str, including: tuple[str, ...], constraint: bool) -> Iterator[
             seen = f"line {number} names {include.path}, which does not exist"
             raise InputError(_DOING, path, seen, "correct the path; it is relative to the folder of that file")
         if not include.constraint or os.path.lexists(inner):
-            yield from _lines(inner, including, constraint or include.constraint)
+            yield from _lines(inner, constraint or include.constraint, walk)
