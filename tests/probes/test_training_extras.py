@@ -262,6 +262,11 @@ def test_a_model_that_counts_padding_is_scored_at_other_positions_than_it_genera
     assert scored or "forward pass, padded on both sides" in why
 
 
+def test_an_encoder_does_not_generate_token_by_token() -> None:
+    outcome, why, _ = judged("rollout_logprobs", {**SINGLE, "config": {"model_type": "bert"}})
+    assert (outcome, why) == ("skip", "the logits of BertLMHeadModel depend on the tokens that follow")
+
+
 def test_an_attention_that_does_not_run_is_named_and_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     functional, refused = torch.nn.functional, "FlashAttention only supports Ampere GPUs or newer."

@@ -18,7 +18,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from compatcheck.probes._criterion import Measured, Measuring, Module, Request, Row, Stage, Tensor, judge_rows, verdict
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measured,
+    Measuring,
+    Module,
+    Request,
+    Row,
+    Stage,
+    Tensor,
+    judge_rows,
+    verdict,
+)
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import padded, sequences
 from compatcheck.probes.training._exact import float64_everywhere
@@ -79,6 +90,8 @@ def measure(request: Request, stage: Stage) -> Measuring:
     objective = (request.get("training") or {}).get("objective")
     prompts = sequences(built.vocabulary, built.special_ids, int(request["seed"]))[:COUNT]
     reference = exact_instance(built).eval()
+    if _looks_ahead(reference, prompts[0]):
+        return {"unsupported": f"the logits of {built.model_class.__name__} depend on the tokens that follow"}
     for dtype in dict.fromkeys(("float32", recipe_of(request).dtype)):
         if dtype == "float16" and device == "cpu":
             continue
@@ -95,6 +108,13 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
     return judge_rows(measured["rows"])
+
+
+def _looks_ahead(reference: Module, tokens: Tensor) -> bool:
+    """Whether more tokens change the logits of those before them, as in an encoder or by a length that scales RoPE."""
+    with float64_everywhere():
+        whole, part = singles_of(reference, [tokens, tokens[:-1]], "cpu")
+    return float((whole[:-1] - part).norm()) > UNIT_ROUNDOFF["float32"] * float(part.norm())
 
 
 def _ready(model: Module) -> Module:
