@@ -131,7 +131,11 @@ def _loaded(built: Built, folder: str, dtype: str, attention: str) -> Module:
         config._experts_implementation = "eager"
     names = inspect.signature(built.model_class.from_pretrained).parameters
     options["dtype" if "dtype" in names else "torch_dtype"] = getattr(torch, dtype)
-    return built.model_class.from_pretrained(folder, config=config, **options)
+    before = torch.get_default_dtype()
+    try:
+        return built.model_class.from_pretrained(folder, config=config, **options)
+    finally:
+        torch.set_default_dtype(before)  # an old release that raises leaves its own
 
 
 def _adapters(built: Built, recipe: Recipe, device: str, batch: Tensors) -> Iterator[Row]:
