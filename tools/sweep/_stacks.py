@@ -46,7 +46,7 @@ class Subject(NamedTuple):
 
 
 SUBJECTS = {
-    "transformers": Subject("4.30.0", ("accelerate", "peft", "trl"), TRAINER),
+    "transformers": Subject("4.31.0", ("accelerate", "peft", "trl"), TRAINER),
     "trl": Subject("0.7.0", ("transformers", "accelerate", "peft", "rich"), TRL),
     "deepspeed": Subject("0.10.0", ("transformers", "accelerate"), ZERO),
     "peft": Subject("0.4.0", ("transformers", "accelerate"), ADAPTERS),
