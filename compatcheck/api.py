@@ -121,7 +121,7 @@ class Measurements(NamedTuple):
 
 
 class Pins(NamedTuple):
-    """Pins without affected findings: the ``text`` of a file, and the ``report`` of what changed and why."""
+    """Pins that fix all problems with status affected: the ``text`` of a file, and a ``report`` of the changes."""
 
     text: str
     report: PinReport
@@ -241,7 +241,7 @@ def pin(
     build: bool = False,
     budget_seconds: float = 120.0,
 ) -> Pins:
-    """Return the pins without affected findings that are closest to the requirements or the environment.
+    """Return the pins closest to the requirements or the environment that fix all problems with status affected.
 
     Nothing is written. ``build`` allows local projects to be built, which runs their code. ``verify`` builds the set
     in a temporary environment and re-runs the failed probes there. Raises `CompatcheckError` if the requirements

@@ -84,7 +84,7 @@ def _download_verified(repository: Repository, target: str, records: str, connec
         )
     except RepositoryError as error:
         advice = "pass the publisher's root.json with --root"
-        raise InputError("trusting the root of", repository.shown, str(error), advice) from None
+        raise InputError("checking root.json of", repository.shown, str(error), advice) from None
     try:
         updater.refresh()
         found = updater.get_targetinfo(target)

@@ -27,7 +27,9 @@ from compatcheck.results.logs import Pattern
 _PROBE = "chat_template"
 _NO_MODEL = "pass the model's folder with --model"
 _ABOUT = ("tokenizer", "transformers", "padding_side")
-_SHAPES = "use messages with roles, ShareGPT, Alpaca, or prompt and completion: one list, or one object per line"
+_SHAPES = (
+    "use messages with roles, ShareGPT, Alpaca, or prompt and completion: one JSON list, or one JSON object per line"
+)
 
 Progress = Callable[[], AbstractContextManager[OnProbe | None]]
 

@@ -132,21 +132,24 @@ def _ignore(value: object, at: Location) -> Ignore:
     name = value["id"] if _is_text(value.get("id")) else "an entry"
     for key in value:
         if key not in _IGNORE_KEYS:
-            refuse(f"the ignore of {name} has a key {key}", f"the valid keys are {', '.join(_IGNORE_KEYS)}")
+            refuse(
+                f"the ignore table for {name} has an unknown key {key}", f"the valid keys are {', '.join(_IGNORE_KEYS)}"
+            )
     for key, what in (("id", "the entry's id"), ("reason", "a reason in a few words")):
         if not _is_text(value.get(key)):
             seen = f"is {_shorten(value[key])}" if key in value else "is missing"
-            refuse(f"in the ignore of {name}, {key} {seen}", f"use {what}, such as {_EXAMPLE}")
+            refuse(f"in the ignore table for {name}, {key} {seen}", f"use {what}, such as {_EXAMPLE}")
     paths = value.get("paths", [])
     if not isinstance(paths, list) or not all(map(_is_text, paths)):
         refuse(
-            f"in the ignore of {name}, paths is {_shorten(paths)}", 'use a list of patterns, such as ["configs/*.yaml"]'
+            f"in the ignore table for {name}, paths is {_shorten(paths)}",
+            'use a list of patterns, such as ["configs/*.yaml"]',
         )
     if "until" not in value:
-        refuse(f"the ignore of {name} has no until", f"add the last day of the ignore, such as {_EXAMPLE}")
+        refuse(f"the ignore table for {name} has no until", f"add the last day of the ignore, such as {_EXAMPLE}")
     until = day(value["until"])
     if until is None:
-        refuse(f"in the ignore of {name}, until is {_shorten(value['until'])}", "use a date such as 2027-01-31")
+        refuse(f"in the ignore table for {name}, until is {_shorten(value['until'])}", "use a date such as 2027-01-31")
     return Ignore(value["id"].upper(), " ".join(value["reason"].split()), until, tuple(paths), at)
 
 

@@ -107,7 +107,7 @@ _FILES = (".txt", ".in", ".toml", ".lock", ".cfg", ".yaml", ".yml", ".json", ".s
 @_options.quiet
 @_options.verbose("Also print every package that changes, and timings.")
 def command(**options: Any) -> NoReturn:
-    """Print the closest version pins without affected findings.
+    """Print the version pins closest to yours that fix all problems with status affected.
 
     INPUT is a file or folder of the project, as for `check`, a requirement such as 'torch==2.5.0', or - for
     requirements on standard input. The search starts from the requirements or the project's pyproject.toml, otherwise

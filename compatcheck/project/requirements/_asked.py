@@ -179,7 +179,7 @@ def _why(sure: Sequence[Asked], wanted: Sequence[Asked], joined: str) -> str:
     file = os.path.basename(first.at.file)
     if not sure:
         choices = "; ".join(f"{each.specifier or each.source or 'any version'} where {each.marker}" for each in wanted)
-        return f"{file} requires {choices}, and it is unknown which one applies"
+        return f"{file} requires {choices}; it is unknown which of these applies"
     located = next((each.source for each in sure if each.specifier is None), None)
     if located is not None:
         return f"{file} installs it from {located}"

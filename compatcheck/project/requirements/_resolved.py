@@ -42,11 +42,11 @@ def facts_of(locked: Iterable[Locked]) -> Environment:
             reasons[path] = f"{_file(sure[0])} has no version"
         elif sure and len(distinct) > 1:
             reasons[path] = (
-                f"{_file(found[0])} contains {', '.join(sorted(distinct))}, and it is unknown which one applies"
+                f"{_file(found[0])} contains {', '.join(sorted(distinct))}; it is unknown which of these applies"
             )
         else:
             listed = "; ".join(f"{each.version} where {each.marker}" for each in found)
-            reasons[path] = f"{_file(found[0])} contains {listed}, and it is unknown which one applies"
+            reasons[path] = f"{_file(found[0])} contains {listed}; it is unknown which of these applies"
     known = {"distributions": versions, "distributions_complete": False}
     return Environment({**known, **({"distribution_ranges": ranges} if ranges else {})}, reasons, locations)
 

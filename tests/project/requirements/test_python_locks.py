@@ -70,7 +70,7 @@ def test_several_versions_stay_open_where_the_python_does_not_decide(name: str, 
     facts = read(name, python)
     assert "networkx" not in facts.facts["distributions"]
     assert facts.reasons["distributions.networkx"].startswith(f"{name} contains 3.4.2 where python_")
-    assert facts.reasons["distributions.networkx"].endswith("and it is unknown which one applies")
+    assert facts.reasons["distributions.networkx"].endswith("; it is unknown which of these applies")
 
 
 def test_what_is_for_another_system_or_group_is_left_out() -> None:
@@ -105,7 +105,7 @@ def test_poetry_1_tells_versions_apart_by_their_python_alone(tmp_path: Path) -> 
     assert "networkx" not in facts.facts["distributions"]
     assert (
         facts.reasons["distributions.networkx"]
-        == "poetry.lock contains 3.4.2, 3.5, and it is unknown which one applies"
+        == "poetry.lock contains 3.4.2, 3.5; it is unknown which of these applies"
     )
 
 

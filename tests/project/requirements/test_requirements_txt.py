@@ -131,8 +131,8 @@ def test_markers_that_depend_on_an_unknown_python_leave_it_open(tmp_path: Path) 
     facts = requirements_txt.read(str(path))
     assert facts.facts == {"distributions": {}, "distributions_complete": False}
     assert facts.reasons["distributions.numpy"] == (
-        'requirements.txt requires ==1.26.4 where python_version < "3.12"; ==2.1.0 where python_version >= "3.12", '
-        "and it is unknown which one applies"
+        'requirements.txt requires ==1.26.4 where python_version < "3.12"; ==2.1.0 where python_version >= "3.12"; '
+        "it is unknown which of these applies"
     )
 
 

@@ -67,7 +67,7 @@ def _precision(sheet: Sheet) -> None:
     name, _, way = str(value).partition("-")
     if name not in _PRECISIONS:
         for fact in ("training.dtype", "training.mixed_precision"):
-            sheet.leave_open(fact, key, "not 16, bf16 or 32")
+            sheet.leave_open(fact, key, "the value is not 16, bf16 or 32")
         return
     sheet.state("training.dtype", _PRECISIONS[name], key)
     sheet.state("training.mixed_precision", "no" if way == "true" else _SHORT[_PRECISIONS[name]], key)
