@@ -79,7 +79,7 @@ def test_a_snapshot_speaks_for_its_own_machine(run: Run, project: Path, settle: 
         ("ignore = [{ id = 'CC-2024-0001', reason = 'x', until = 'soon' }]", 2, "until is 'soon'"),
         ("ignore = [{ id = 'CC-2024-0001', reason = 'x', until = '2026-02-30' }]", 2, "until is '2026-02-30'"),
         ("ignore = [{ id = 'CC-2024-0001', reason = 'x', until = 2026-02-30 }]", 2, ""),
-        ("ignore = [{ id = 'CC-2024-0001', reason = 'x', until = 2999-01-01, path = 'a' }]", 2, "has an unknown key path"),
+        ("ignore = [{ id = 'CC-2024-0001', reason = 'x', until = 2999-01-01, path = 'a' }]", 2, "unknown key path"),
         ("ignore = [\n { id = 'CC-2024-0001', reason = 'x', until = 2999-01-01, paths = 'a' }]", 3, "paths is 'a'"),
     ],
 )
