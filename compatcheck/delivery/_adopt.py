@@ -46,7 +46,7 @@ def adopt(unpack: Callable[[str], None], url: str) -> Adopted:
             shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("keeping the matrix in", store(), seen, f"make room there; {_STAYS}") from None
+        raise InputError("saving the matrix in", store(), seen, f"make room there; {_STAYS}") from None
 
 
 def last_url() -> str | None:

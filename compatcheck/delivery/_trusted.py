@@ -61,7 +61,7 @@ def download(repository: Repository, target: str, store: str) -> str:
             return _download_verified(repository, target, records, connection)
     except OSError as error:
         seen = f"{error.strerror or error}"
-        raise InputError("keeping what was fetched in", store, seen, f"make room there; {_STAYS}") from None
+        raise InputError("saving the downloaded matrix in", store, seen, f"make room there; {_STAYS}") from None
 
 
 def _download_verified(repository: Repository, target: str, records: str, connection: httpx.Client) -> str:

@@ -59,7 +59,7 @@ def read_pointer() -> Pointer | None:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise DataError("reading which matrix is in use in", path, f"{error!r}", _AGAIN) from None
+        raise DataError("reading the version of the active matrix in", path, f"{error!r}", _AGAIN) from None
     return pointer
 
 
