@@ -213,11 +213,11 @@ def test_a_project_asks_for_its_dependencies_default_groups_and_own_extras(tmp_p
         ("[project\n", "line 1"),
         ("[project]\ndependencies = ['torch=>2']\n", "line 2: expected semicolon"),
         ("[project]\ndynamic = ['dependencies']\n", "are dynamic; pass the file"),
-        ("[tool.poetry.dependencies]\ntorch = '^2.5'\n", "Poetry's own; pass the output of `poetry export`"),
+        ("[tool.poetry.dependencies]\ntorch = '^2.5'\n", "Poetry's own format; pass the output of `poetry export`"),
         ("[project]\ndependencies = 'torch'\n", r"no list of \[project\]"),
         ("tool = 1\nproject = []\ndependency-groups = 2\n", r"no list of \[project\]"),
         ("[dependency-groups]\ndev = 5\n[tool.uv]\ndefault-groups = 2\nsources = 3\n", r"no list of \[project\]"),
-        ("[tool.ruff]\n", r"no list of \[project\] dependencies; add them"),
+        ("[tool.ruff]\n", r"no list of \[project\] dependencies; add the dependencies"),
     ],
 )
 def test_a_project_without_readable_dependencies_is_refused(tmp_path: Path, content: str, words: str) -> None:
