@@ -98,7 +98,7 @@ def test_an_answer_ranks_anew(holds: bool | None, first: str) -> None:
         (OVERLAP, True, "is deepspeed.overlap_comm on?"),
         (OVERLAP, False, "is deepspeed.overlap_comm off?"),
         (TORCH, ">=2.5.0,<2.5.1", "is torch >=2.5.0,<2.5.1?"),
-        ("distributions.apex", "present", "is apex there?"),
+        ("distributions.apex", "present", "is apex present?"),
         ("distributions.apex", "absent", "is apex absent?"),
         ("training.attention", ["sdpa", "eager"], "is attention sdpa / eager?"),
     ],
