@@ -104,5 +104,5 @@ def test_of_a_package_without_a_version_the_newest_of_the_day_is_compared(
     verdict = built_for_another_torch.find(stated, known.table)
     assert (verdict.holds, verdict.missing) == (holds, ("distributions.xformers",) if holds is None else ())
     for occurrence in verdict.occurrences:
-        assert "the newest release then, xformers 0.0.28.post3 is built for torch 2.5.1" in occurrence.summary
+        assert "the newest release at that time, xformers 0.0.28.post3 is built for torch 2.5.1" in occurrence.summary
         assert occurrence.pins == {"xformers": ">=0.0.28,<=0.0.28.post1"}

@@ -145,7 +145,7 @@ def hostile_lines(regex: str) -> set[str]:
     ("regex", "example", "other", "fault"),
     [
         ("'no such thing'", "'Error: another thing'", "", "does not match its example"),
-        ("'no such thing'", "'no such thing here'", "", "no mark of an error"),
+        ("'no such thing'", "'no such thing here'", "", "no error mark"),
         ("'no such thing'", "'  no such thing here'", "", None),
         ("'Error: no such'", '"Error: no such\\nthing"', "", "read line by line"),
         ("'Error: no such'", "'Error: no such'", "'TypeError: no such'", "which it must not"),
@@ -207,7 +207,7 @@ def test_a_quoted_message_leads_to_its_entry(
     faults = [
         each.text
         for each in lint(entries, known.table, ["labels_masked"], date(2026, 11, 22), ["CC-2024-0005"])
-        if "it quotes" in each.text
+        if "the entry quotes" in each.text
     ]
     assert bool(faults) is fault and all("CC-2026-0065" in text for text in faults)
 
