@@ -50,6 +50,7 @@ def test_without_a_result_nothing_changes() -> None:
 
 def test_possible_findings_come_by_how_much_the_facts_speak_for_each(known: Matrix) -> None:
     facts = {"torch": "2.5.0", "transformers": "4.40.0", "peft": "0.10.0", "bitsandbytes": "0.43.1"}
+    facts["deepspeed"] = "0.14.0"
     training = {"framework": "transformers", "quantization": {"bits": 4}, "lora": {"r": 8}, "dtype": "float16"}
     found = check(Environment({"distributions": facts, "training": training}), known).findings
     possible = [each for each in found if each.status == "possible"]
