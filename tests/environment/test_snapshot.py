@@ -56,12 +56,13 @@ def _of_type(name: str, shape: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     )
 
 
+files = words.filter(lambda text: "\0" not in text)
 _FACTS = {"properties": {k: v for k, v in schema()["properties"].items() if k not in ("unknown", "locations")}}
 environments = st.builds(
     Environment,
     values({**_FACTS, "type": "object"}),
     st.dictionaries(words, words, max_size=3),
-    st.dictionaries(words, st.builds(Location, words, st.none() | _SCALARS["integer"]), max_size=3),
+    st.dictionaries(words, st.builds(Location, files, st.none() | _SCALARS["integer"]), max_size=3),
 )
 
 
