@@ -105,8 +105,11 @@ def test_the_default_model_trains_right_in_a_child(stack: Target) -> None:
 @pytest.mark.parametrize(
     ("breaks", "words"),
     [
-        (_nan_on_padding, "right at batch 1, not finite from batch 2 with padding on the right and left"),
-        (_mask_dropped, "right at batch 1, wrong from batch 2 with padding on the left"),
+        (
+            _nan_on_padding,
+            "right at batch size 1, but not finite from batch size 2 on, with padding on the right and left",
+        ),
+        (_mask_dropped, "right at batch size 1, but wrong from batch size 2 on, with padding on the left"),
         (_wrong_scale, "times the expected rounding error"),
         (_gradient_of_keys_lost, "no gradient reaches model.layers.0.self_attn.k_proj.weight"),
     ],
@@ -324,4 +327,4 @@ NAN_ON_PADDING = """
 def test_a_planted_stack_is_convicted_twice(plant: Plant) -> None:
     result = run("micro_training", plant(NAN_ON_PADDING), QUICK)
     assert result.outcome == "fail"
-    assert "not finite from batch 2" in result.why
+    assert "not finite from batch size 2" in result.why

@@ -97,7 +97,7 @@ def _onset(rows: List[Measured]) -> List[str]:
         sides = " and ".join(dict.fromkeys(row["side"] for row in bad if row["batch"] == first))
         how = "not finite" if any(row.get("nonfinite") for row in bad) else "wrong"
         words.append(
-            (f"{variant} is right at batch size 1, but {how} from batch size {first} on, with padding on the {sides}")
+            f"{variant} is right at batch size 1, but {how} from batch size {first} on, with padding on the {sides}"
         )
     return words
 
