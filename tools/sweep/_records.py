@@ -97,11 +97,22 @@ def _theta(row: Mapping[str, Any]) -> Iterator[float]:
 
 @functools.cache
 def digest(column: str) -> str:
-    """A word for what the column measures with: its request, its probe, and the modules of ours that it imports."""
+    """A word for what the column measures with: its request, its probe, and the modules of ours that it imports.
+
+    What is only said of them, in docstrings and comments, does not count.
+    """
     probe, request = TRIALS.get(column, (column, {}))
     files = sorted(_files(_units.paths()[probe]))
-    parts = [json.dumps(request, sort_keys=True), *(path.read_text(encoding="utf-8") for path in files)]
+    parts = [json.dumps(request, sort_keys=True), *(_code(path) for path in files)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def _code(path: Path) -> str:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node, clean=False):
+            del node.body[0]
+    return ast.dump(tree)
 
 
 def _files(path: Path, known: frozenset[Path] = frozenset()) -> frozenset[Path]:
