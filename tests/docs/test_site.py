@@ -65,5 +65,5 @@ def test_every_field_and_probe_is_in_the_reference(site: Path) -> None:
 
 def test_the_python_interface_is_in_the_reference(site: Path) -> None:
     text = _text(site / "reference" / "python" / "index.html")
-    for told in ("budget_seconds", "Judge an environment with", "Pins that leave no affected finding", "_repr_html_"):
+    for told in ("budget_seconds", "Judge an environment with", "Pins that fix all problems", "_repr_html_"):
         assert (told in text) is (told != "_repr_html_"), told
