@@ -134,7 +134,7 @@ TABLE = [
         "precision: bf16",
         "precision: half",
         "mixed_precision",
-        "precision is 'half', not 16",
+        "precision is 'half', the value is not 16",
     ),
     ("nemo", "lora.yaml", "batch_size: 2", "batch_size: x", "per_device_train_batch_size", "not a whole number"),
     ("peft_adapter", "adapter_config.json", '"r": 16', '"r": "big"', "lora.r", "r is 'big', not a number"),
