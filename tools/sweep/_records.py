@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tools.sweep._stacks import TRIALS
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "matrix" / "records" / "releases-swept.json"
 LONGEST, MOST_CASES = 300, 12
+_SENTENCE = re.compile(r"\w.*\s.*\w.*\s.*\w")
 Record = dict[str, Any]
 """``stack``, ``packages``, ``date``, ``hardware`` and ``probes``: by column what came of it; or ``unbuildable``."""
 
@@ -99,7 +101,7 @@ def _theta(row: Mapping[str, Any]) -> Iterator[float]:
 def digest(column: str) -> str:
     """A word for what the column measures with: its request, its probe, and the modules of ours that it imports.
 
-    What is only said of them, in docstrings and comments, does not count.
+    What is only said of them, in docstrings, comments and sentences, does not count.
     """
     probe, request = TRIALS.get(column, (column, {}))
     files = sorted(_files(_units.paths()[probe]))
@@ -112,6 +114,8 @@ def _code(path: Path) -> str:
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node, clean=False):
             del node.body[0]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _SENTENCE.search(node.value):
+            node.value = ""
     return ast.dump(tree)
 
 
