@@ -8,9 +8,8 @@ What goes in is pinned by hash in zipapp-requirements.txt, which ``--lock`` make
 another hash is refused. ``--sbom`` lists the same in CycloneDX's form.
 
 One file serves one platform and every Python of `--python`: what is compiled for each of them lies side by side under
-its own name. Left out are uv, which is larger than all the rest and needed by `pin` alone (it
-takes the one on PATH), and hf-xet, which fetches large model files. Needs uv, shiv and, for ``--sbom``, cyclonedx-bom
-beside the interpreter that runs this.
+its own name. Extras are left out, so that `pin` takes the uv on PATH. Needs uv, shiv and, for ``--sbom``,
+cyclonedx-bom beside the interpreter that runs this.
 
 The first start unpacks the file into ~/.shiv, or below SHIV_ROOT; name a local disk there where the home is on a
 network or cannot be written. Two starts at once do not disturb one another.
@@ -37,7 +36,6 @@ PLATFORMS = {
 """The names of the files, and what uv calls the same platform."""
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-LEFT_OUT = ("uv", "hf-xet")
 PINNED = Path(__file__).with_name("zipapp-requirements.txt")
 HEADER = "# Made by: python .github/build_zipapp.py --lock\n"
 ROOT = """[project]
@@ -79,10 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def lock(pinned: Path) -> None:
     """Resolve the dependencies of pyproject.toml for every platform and Python, with the hashes of all their files."""
-    without = [word for name in LEFT_OUT for word in ("--no-emit-package", name)]
     compiled = _run(
         *("uv", "pip", "compile", "--universal", "--fork-strategy", "fewest", "--python-version", PYTHONS[0]),
-        *("--generate-hashes", "--no-annotate", "--no-header", *without),
+        *("--generate-hashes", "--no-annotate", "--no-header"),
         str(Path(__file__).parents[1] / "pyproject.toml"),
     )
     pinned.write_text(HEADER + compiled, encoding="utf-8")

@@ -17,7 +17,7 @@ from compatcheck.probes import PROFILES, _units
 
 PACKAGE = Path(__file__).parents[1] / "compatcheck"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-HEAVY = ("torch", "transformers", "deepspeed", "peft", "accelerate", "pydantic", "httpx", "rich", "pynvml", "yaml")
+HEAVY = ("torch", "transformers", "deepspeed", "peft", "accelerate", "pydantic", "httpx", "pynvml", "yaml")
 PARENT_SIDE = {"__init__.py", "_process.py", "_run.py", "_forked_children.py", "_time_left.py", "_result_cache.py"}
 BROAD_HANDLERS = {"cli.py", "_child.py"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def run(arguments: Sequence[str], *, stdin: str = "", on_line: Callable[[str], N
 
 
 def _binary() -> str:
-    """The uv that was installed with us, else the one on PATH: compatcheck as one file holds none."""
+    """The uv that was installed with us, else the one on PATH."""
     try:
         from uv import find_uv_bin
 
@@ -73,9 +74,13 @@ def _binary() -> str:
         found = shutil.which("uv")
         if found is None:
             raise InputError(
-                "looking for", "uv", "not found in its package or on PATH", "install it: pip install uv"
+                "looking for", "uv", "not installed, and not on PATH", f"run {_install_command()}"
             ) from None
         return found
+
+
+def _install_command() -> str:
+    return shlex.join([sys.executable, "-m", "pip", "install", "uv"])
 
 
 @contextlib.contextmanager
@@ -95,7 +100,7 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
         )
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("starting", command[0], seen, "reinstall uv: pip install uv") from None
+        raise InputError("starting", command[0], seen, f"run {_install_command()}") from None
     leftovers.hold(process.pid)
     try:
         yield process

@@ -5,8 +5,17 @@ from __future__ import annotations
 import json
 import mmap
 import re
+import zlib
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Any
+
+PACKED = ".packed"
+"""Ending of a file whose rows are compressed."""
+_BLOCK_BYTES = 2**14
+_BLOCKS_IN_MEMORY = 64
 
 
 class KeyedRows(Mapping[str, Any]):
@@ -20,7 +29,8 @@ class KeyedRows(Mapping[str, Any]):
         """The rows of a file, of which no more is loaded than is looked at. Raises OSError where it cannot be read."""
         with open(path, "rb") as stream:
             stream.seek(0, 2)
-            return cls(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if stream.tell() else b"")
+            content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if stream.tell() else b""
+        return PackedRows(content) if path.endswith(PACKED) else KeyedRows(content)
 
     def __getitem__(self, key: str) -> Any:
         mark = key.encode()
@@ -70,3 +80,44 @@ class KeyedRows(Mapping[str, Any]):
     def _end(self, start: int) -> int:
         end = self._content.find(b"\n", start)
         return len(self._content) if end < 0 else end
+
+
+class PackedRows(KeyedRows):
+    """Rows in compressed blocks: a lookup unpacks one block, a search by part of a row unpacks them all once.
+
+    The first line is a JSON list of each block's first key and its length in bytes.
+    """
+
+    def __init__(self, packed: bytes | mmap.mmap) -> None:
+        self._packed = packed
+        head = packed.find(b"\n")
+        blocks = json.loads(packed[:head]) if head > 0 else []
+        self._firsts = [first.encode() for first, _ in blocks]
+        self._starts = list(accumulate((length for _, length in blocks), initial=head + 1))
+        self._block = lru_cache(_BLOCKS_IN_MEMORY)(self._unpack)
+
+    @cached_property
+    def _content(self) -> bytes:  # type: ignore[override]
+        return b"".join(map(self._unpack, range(len(self._firsts))))
+
+    def __getitem__(self, key: str) -> Any:
+        number = bisect_right(self._firsts, key.encode()) - 1
+        if number < 0:
+            raise KeyError(key)
+        return KeyedRows(self._block(number))[key]
+
+    def _unpack(self, number: int) -> bytes:
+        return zlib.decompress(self._packed[self._starts[number] : self._starts[number + 1]])
+
+
+def pack(content: bytes) -> bytes:
+    """The same rows as `PackedRows` reads them."""
+    blocks: list[bytes] = []
+    start = 0
+    while start < len(content):
+        end = content.find(b"\n", start + _BLOCK_BYTES) + 1 or len(content)
+        blocks.append(content[start:end])
+        start = end
+    packed = [zlib.compress(block, 9) for block in blocks]
+    head = [(block.partition(b"\t")[0].decode(), len(each)) for block, each in zip(blocks, packed)]
+    return b"".join([json.dumps(head).encode(), b"\n", *packed])

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from compatcheck.environment.paths import distribution_of, variable_of
 from compatcheck.errors import DataError, InputError
+from compatcheck.files.keyed_rows import PACKED, pack
 from compatcheck.files.reading import read_text
 from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
 from compatcheck.matrix._patterns import compile_patterns
@@ -273,7 +274,11 @@ def write_files(
             (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
         for name, content in (files or {}).items():
             (destination / "tables" / name).parent.mkdir(exist_ok=True)
-            (destination / "tables" / name).write_bytes(content)
+            path = destination / "tables" / name
+            if path.suffix == ".tsv":
+                path.with_suffix(PACKED).write_bytes(pack(content))
+            else:
+                path.write_bytes(content)
         for language, known in (texts or {}).items():
             (destination / "translations").mkdir(exist_ok=True)
             (destination / "translations" / f"{language}.json").write_text(_to_json(known), encoding="utf-8")

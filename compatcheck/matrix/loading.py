@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import DataError, InputError
-from compatcheck.files.keyed_rows import KeyedRows
+from compatcheck.files.keyed_rows import PACKED, KeyedRows
 from compatcheck.files.reading import open_bytes, open_text
 from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.language import gettext as _
@@ -28,7 +28,7 @@ from compatcheck.terminal.messages import say
 if TYPE_CHECKING:
     from compatcheck.results.logs import Pattern
 
-FORMAT = 3
+FORMAT = 4
 """The compiled form; another number is another form."""
 
 _COMPILED_FILES = (
@@ -293,11 +293,12 @@ def read_source_table(folder: str, name: str) -> Mapping[str, Any]:
 
 def _read_table(path: str, advice: str) -> Mapping[str, Any]:
     """A table of rows behind keys, or one that is read whole; of a package that none is kept of, nothing."""
-    if os.path.isfile(f"{path}.tsv"):
-        try:
-            return KeyedRows.of_file(f"{path}.tsv")
-        except OSError as error:
-            raise DataError("reading the matrix file", path, str(error), advice) from None
+    for rows in (f"{path}{PACKED}", f"{path}.tsv"):
+        if os.path.isfile(rows):
+            try:
+                return KeyedRows.of_file(rows)
+            except (OSError, ValueError) as error:
+                raise DataError("reading the matrix file", rows, str(error), advice) from None
     if os.path.basename(os.path.dirname(path)) in ("interfaces", "links") and not os.path.isfile(f"{path}.json"):
         return {}
     return _read_json(f"{path}.json", advice)

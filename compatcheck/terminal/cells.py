@@ -40,6 +40,13 @@ def fold(text: str, width: int, first: int | None = None) -> list[str]:
     return [*rows, row]
 
 
+def clipped(text: str, width: int) -> str:
+    """As much of the start of the text as fits in ``width`` cells."""
+    while cells(text) > width:
+        text = text[: width - cells(text)]
+    return text
+
+
 def visible(text: str) -> str:
     """The text with white space as single spaces, and spelled out what would steer a terminal."""
     return spelled_out(" ".join(text.split()))

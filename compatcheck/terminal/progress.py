@@ -8,20 +8,20 @@ from __future__ import annotations
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
 
 from compatcheck.language import gettext as _
-from compatcheck.terminal.screen import is_live
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from compatcheck.terminal.cells import clipped, visible
+from compatcheck.terminal.screen import is_live, screen
 
 _DOWNLOADING = re.compile(r"Downloading (\S+) \(([\d.]+)([KMG]iB)\)")
 _WHERE = "Using Python "
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _BAR = 20
+_SPINNER = "|/-\\"
+_REDRAWN_EVERY = 0.1
 
 _silenced = threading.Event()
 
@@ -40,34 +40,67 @@ def _note(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def _drawn(doing: str, *columns: Any, told_last: bool = True) -> Progress:
-    """One row that is drawn over itself: what is done, these columns, and the rest of the width for what was told."""
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn
-    from rich.table import Column
+class _Row:
+    """What a row shows: ``text`` last, and ``done`` of ``total`` as a bar where the total is known."""
 
-    told = [TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))]
-    console = Console(stderr=True)
-    narrow = console.width < 3 * _BAR
-    shown = [TextColumn(doing), *(columns[-1:] if narrow else columns), *(told if told_last else ())]
-    return Progress(*shown, console=console, transient=True, expand=told_last)
+    def __init__(self, doing: str, text: str = "", total: float | None = None) -> None:
+        self.doing, self.text, self.done, self.total = doing, text, 0.0, total
+        self._start = time.monotonic()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._start
+
+    def draw(self) -> None:
+        """Over what was drawn before, at most as wide as the terminal."""
+        width = screen(sys.stderr).width - 1
+        seconds = int(self.seconds())
+        parts = [self.doing]
+        if width >= 3 * _BAR:
+            parts.append(self._bar())
+        parts += [f"{seconds // 60}:{seconds % 60:02}", visible(self.text)]
+        sys.stderr.write(f"\r\x1b[2K{clipped(' '.join(parts), width)}")
+        sys.stderr.flush()
+
+    def _bar(self) -> str:
+        if not self.total:
+            return _SPINNER[int(self.seconds() / _REDRAWN_EVERY) % len(_SPINNER)]
+        full = int(_BAR * min(self.done / self.total, 1.0))
+        return f"[{'=' * full}{' ' * (_BAR - full)}]"
+
+
+@contextmanager
+def _drawn(row: _Row) -> Iterator[_Row]:
+    """Draw the row ten times a second until the work ends, and then remove it."""
+    ended = threading.Event()
+
+    def redraw() -> None:
+        row.draw()
+        while not ended.wait(_REDRAWN_EVERY):
+            row.draw()
+
+    drawing = threading.Thread(target=redraw, daemon=True)
+    drawing.start()
+    try:
+        yield row
+    finally:
+        ended.set()
+        drawing.join()
+        sys.stderr.write("\r\x1b[2K")
+        sys.stderr.flush()
 
 
 @contextmanager
 def probe_progress() -> Iterator[Callable[..., None]]:
     """A function to call with a probe, its stage and, where known, the seconds left for all probes."""
     if _is_drawn():
-        from rich.progress import BarColumn, TimeElapsedColumn
-
-        with _drawn(_("probing"), BarColumn(_BAR), TimeElapsedColumn()) as bar:
-            task = bar.add_task("", total=None)
+        with _drawn(_Row(_("probing"))) as row:
 
             def show(probe: str, stage: str, left: float | None = None) -> None:
-                done = bar.tasks[0].elapsed or 0.0
-                told = (
-                    _("about {seconds} s left, ").format(seconds=f"{left:.0f}") if left is not None else ""
-                ) + f"{probe}: {stage}"
-                bar.update(task, description=told, completed=done, total=left and done + left)
+                row.done = row.seconds()
+                row.total = left and row.done + left
+                row.text = f"{probe}: {stage}"
+                if left is not None:
+                    row.text = _("about {seconds} s left, ").format(seconds=f"{left:.0f}") + row.text
 
             yield show
         return
@@ -84,16 +117,21 @@ def probe_progress() -> Iterator[Callable[..., None]]:
 @contextmanager
 def bytes_progress(doing: str, total: int) -> Iterator[Callable[[int], None]]:
     """A function to call with bytes done, from any thread: a bar on a terminal, a line a quarter elsewhere."""
+    lock, done = threading.Lock(), [0, 0]
     if _is_drawn():
-        from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+        with _drawn(_Row(doing, total=total)) as row:
 
-        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        with _drawn(doing, *columns, told_last=False) as bar:
-            task = bar.add_task(doing, total=total)
-            yield lambda count: bar.advance(task, count)
+            def advance(count: int) -> None:
+                with lock:
+                    row.done += count
+                    speed = row.done / max(row.seconds(), _REDRAWN_EVERY)
+                    seconds = f"{(total - row.done) / max(speed, 1.0):.0f}"
+                    left = _("about {seconds} s left, ").format(seconds=seconds)
+                    row.text = f"{left}{row.done / 1e9:.1f} / {total / 1e9:.1f} GB, {speed / 1e6:.0f} MB/s"
+
+            yield advance
         return
     _note(f"{doing}, {total / 1e9:.1f} GB")
-    lock, done = threading.Lock(), [0, 0]
 
     def note(count: int) -> None:
         with lock:
@@ -110,11 +148,8 @@ def bytes_progress(doing: str, total: int) -> Iterator[Callable[[int], None]]:
 def imports_progress() -> Iterator[Callable[[str], None]]:
     """A function to call with each module whose imports are followed: a live line on a terminal, one line elsewhere."""
     if _is_drawn():
-        from rich.progress import SpinnerColumn, TimeElapsedColumn
-
-        with _drawn(_("following imports"), SpinnerColumn(), TimeElapsedColumn()) as bar:
-            task = bar.add_task(_("about ten seconds in total"), total=None)
-            yield lambda module: bar.update(task, description=module)
+        with _drawn(_Row(_("following imports"), _("about ten seconds in total"))) as row:
+            yield lambda module: setattr(row, "text", module)
         return
     _note(_("following imports"))
     yield lambda module: None
@@ -124,17 +159,13 @@ def imports_progress() -> Iterator[Callable[[str], None]]:
 def reading_progress() -> Iterator[Callable[[str], None]]:
     """A function to call with each module that is read: a live line on a terminal from the first call on."""
     with ExitStack() as stack:
-        bars: list[Any] = []
+        rows: list[_Row] = []
 
         def show(module: str) -> None:
-            if not bars and _is_drawn():
-                from rich.progress import SpinnerColumn, TimeElapsedColumn
-
-                bar = stack.enter_context(_drawn(_("reading releases"), SpinnerColumn(), TimeElapsedColumn()))
-                bar.add_task("", total=None)
-                bars.append(bar)
-            for bar in bars:
-                bar.update(bar.task_ids[0], description=module)
+            if not rows and _is_drawn():
+                rows.append(stack.enter_context(_drawn(_Row(_("reading releases")))))
+            for row in rows:
+                row.text = module
 
         yield show
 
@@ -144,17 +175,15 @@ def resolving_progress(seconds: float) -> Iterator[Callable[[], None]]:
     """A function to call whenever another set of versions is looked for, which ends after so many seconds."""
     count = 1
     if _is_drawn():
-        from rich.progress import BarColumn, TimeElapsedColumn
-
-        with _drawn(_("resolving"), BarColumn(_BAR), TimeElapsedColumn()) as bar:
-            task = bar.add_task(f"{seconds:.0f} s at most", total=seconds)
+        limit = _("at most {seconds} s")
+        with _drawn(_Row(_("resolving"), limit.format(seconds=f"{seconds:.0f}"), seconds)) as row:
 
             def show() -> None:
                 nonlocal count
                 count += 1
-                done = bar.tasks[0].elapsed or 0.0
-                told = f"version set {count}, at most {max(seconds - done, 0):.0f} s left"
-                bar.update(task, description=told, completed=done)
+                row.done = row.seconds()
+                left = f"{max(seconds - row.done, 0):.0f}"
+                row.text = _("version set {count}, at most {seconds} s left").format(count=count, seconds=left)
 
             yield show
         return
@@ -172,21 +201,18 @@ def resolving_progress(seconds: float) -> Iterator[Callable[[], None]]:
 def building_progress() -> Iterator[Callable[[str], None]]:
     """A function to call with what uv tells of an installation: a bar of what is fetched on a terminal, else lines."""
     if _is_drawn():
-        from rich.progress import BarColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        with _drawn(_("building"), BarColumn(_BAR), TimeElapsedColumn(), TimeRemainingColumn()) as bar:
-            task = bar.add_task("", total=None)
+        with _drawn(_Row(_("building"))) as row:
             sizes: dict[str, float] = {}
 
             def show(line: str) -> None:
                 told = _DOWNLOADING.match(line)
                 if told:
                     sizes[told[1]] = float(told[2]) * _UNITS[told[3]]
-                    bar.update(task, total=sum(sizes.values()))
+                    row.total = sum(sizes.values())
                 elif line.startswith(" Downloaded "):
-                    bar.advance(task, sizes.get(line.split()[1], 0.0))
+                    row.done += sizes.get(line.split()[1], 0.0)
                 if not line.startswith(_WHERE):
-                    bar.update(task, description=line.strip())
+                    row.text = line.strip()
 
             yield show
         return

@@ -38,11 +38,9 @@ def find_folder(model: str, online: bool = False) -> str:
 
 def _find_in_huggingface_cache(name: str, revision: str | None) -> str | None:
     """The snapshot's folder. Without a revision that of ``main``, or the only one there is."""
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(name, "config.json", revision=revision)
-    if isinstance(found, str):
-        return os.path.dirname(found)
+    known = _commit(name, revision or "main")
+    if os.path.isfile(os.path.join(_snapshots(name), known, "config.json")):
+        return os.path.join(_snapshots(name), known)
     revisions = _revisions(name)
     if revision is None and len(revisions) == 1:
         return os.path.join(_snapshots(name), revisions[0])
@@ -50,10 +48,21 @@ def _find_in_huggingface_cache(name: str, revision: str | None) -> str | None:
     return os.path.join(_snapshots(name), matching[0]) if len(matching) == 1 else None
 
 
-def _snapshots(name: str) -> str:
-    from huggingface_hub.constants import HF_HUB_CACHE
+def _commit(name: str, revision: str) -> str:
+    """The commit of a branch or a tag, as the cache has it; any other revision as it is."""
+    try:
+        with open(os.path.join(os.path.dirname(_snapshots(name)), "refs", revision), encoding="utf-8") as stream:
+            return stream.read(64).strip()
+    except (OSError, ValueError):
+        return revision
 
-    return os.path.join(HF_HUB_CACHE, f"models--{name.replace('/', '--')}", "snapshots")
+
+def _snapshots(name: str) -> str:
+    """https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+    home = os.environ.get("HF_HOME") or os.path.join(cache, "huggingface")
+    hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
+    return os.path.join(os.path.expandvars(os.path.expanduser(hub)), f"models--{name.replace('/', '--')}", "snapshots")
 
 
 def _revisions(name: str) -> list[str]:
@@ -87,9 +96,12 @@ def _tell_missing(name: str, revision: str | None) -> NoReturn:
 
 def _fetched(name: str, revision: str | None) -> str:
     """Bring the files that are not weights into the cache; raises `InputError` in one line where that fails."""
-    from huggingface_hub import HfApi, snapshot_download
-
     wanted = f"{name}@{revision}" if revision else name
+    try:
+        from huggingface_hub import HfApi, snapshot_download
+    except ImportError:
+        advice = "run pip install 'compatcheck[hub]'"
+        raise InputError("fetching the model", wanted, "huggingface_hub is not installed", advice) from None
     try:
         told: Any = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=30)
         small = [each for each in told.siblings or () if each.rfilename.endswith(tuple(p[1:] for p in _SMALL_FILES))]
