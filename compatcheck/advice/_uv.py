@@ -74,7 +74,7 @@ def _binary() -> str:
         found = shutil.which("uv")
         if found is None:
             raise InputError(
-                "looking for", "uv", "not installed, and not on PATH", f"run {_install_command()}"
+                "looking for", "uv", "not installed, and not on PATH", f"install it with {_install_command()}"
             ) from None
         return found
 
@@ -100,7 +100,7 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
         )
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("starting", command[0], seen, f"run {_install_command()}") from None
+        raise InputError("starting", command[0], seen, f"install it with {_install_command()}") from None
     leftovers.hold(process.pid)
     try:
         yield process
