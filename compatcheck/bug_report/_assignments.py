@@ -35,6 +35,7 @@ _FLAGS = {
     "tf32": "training.tf32",
     "use_reentrant": "training.gradient_checkpointing_kwargs.use_reentrant",
     "ddp_find_unused_parameters": "training.ddp_find_unused_parameters",
+    "average_tokens_across_devices": "training.average_tokens_across_devices",
     "overlap_comm": "training.deepspeed.overlap_comm",
     "fsdp_cpu_ram_efficient_loading": "training.fsdp.cpu_ram_efficient_loading",
     "fsdp_offload_params": "training.fsdp.offload",

@@ -46,7 +46,14 @@ _ARGUMENTS = (
     *rows("training.", RESUME, "resume_from_checkpoint"),
     *rows("training.", TEXT, "template", "optimizer=optim"),
     *rows("training.", FLAG, "group_by_length", "torch_compile", "save_safetensors", "tf32", "predict_with_generate"),
-    *rows("training.", FLAG, "neat_packing", "use_liger_kernel=enable_liger_kernel", "unsloth=use_unsloth"),
+    *rows(
+        "training.",
+        FLAG,
+        "average_tokens_across_devices",
+        "neat_packing",
+        "use_liger_kernel=enable_liger_kernel",
+        "unsloth=use_unsloth",
+    ),
 )
 _DEFAULTS: dict[str, object] = {
     "per_device_train_batch_size": 8,

@@ -50,6 +50,7 @@ _ARGUMENTS = (
     *rows("training.", FLAG, "packing", "padding_free", "group_by_length", "torch_compile", "save_safetensors"),
     *rows("training.", FLAG, "use_liger_kernel=use_liger", "use_liger_kernel", "gradient_checkpointing"),
     *rows("training.", FLAG, "gradient_checkpointing_kwargs.use_reentrant", "use_vllm"),
+    *rows("training.", FLAG, "average_tokens_across_devices"),
 )
 _METHODS_OF_QUANTIZATION = {"bnb": "bitsandbytes"}
 _ALL_LINEAR = ("ALL", "all-linear", "all")

@@ -70,7 +70,7 @@ _ARGUMENTS = (
     *rows("training.", FLAG, "gradient_checkpointing", "group_by_length", "torch_compile", "use_liger_kernel"),
     *rows("training.", FLAG, "use_liger_kernel=use_liger", "save_safetensors", "tf32", "packing", "padding_free"),
     *rows("training.", FLAG, "use_cache", "predict_with_generate", "use_vllm", "ddp_find_unused_parameters"),
-    *rows("training.", FLAG, "deterministic=full_determinism"),
+    *rows("training.", FLAG, "average_tokens_across_devices", "deterministic=full_determinism"),
     *rows("training.", RESUME, "resume_from_checkpoint"),
     *rows("training.sampling.", NUMBER, "temperature", "top_p", "top_k", "min_p", "repetition_penalty"),
     *rows("training.sampling.", FLAG, "importance_correction=vllm_importance_sampling_correction"),
