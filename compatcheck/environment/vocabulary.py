@@ -340,7 +340,10 @@ FACTS: tuple[Fact, ...] = (
     Fact("training.contradictions[].other_file", TEXT, used_by="traits"),
     Fact("training.contradictions[].other_line", WHOLE, used_by="traits"),
     Fact(
-        "training.several_ranks", FLAG, meaning="whether more than one rank is certain although the number is unknown"
+        "training.several_ranks",
+        FLAG,
+        used_by="conditions on training.world_size",
+        meaning="whether more than one rank is certain although the number is unknown",
     ),
     *_each("training", FLAG, "kbit_prepared use_liger_kernel save_safetensors resume_from_checkpoint"),
     *_each("training", FLAG, "tf32 cudnn_sdp deterministic fill_uninitialized_memory downcast_bf16"),
