@@ -57,7 +57,12 @@ FAULTS: tuple[Fault, ...] = (
         "the Pixtral processor returns the first example of a batch alone",
         "entry",
         "CC-2024-4701",
-        environment={"distributions": {"transformers": "4.45.2"}, "model": {"type": "pixtral"}},
+        environment={
+            "distributions": {"transformers": "4.45.2"},
+            "model": {"type": "llava", "name": "mistral-community/pixtral-12b"},
+            "training": {"per_device_train_batch_size": 2, "observed": {"symptoms": ["wrong-data"]}},
+        },
+        why="its environment, as possible: compatcheck cannot see how the images are passed",
     ),
     Fault(
         "transformers-17877",
@@ -65,14 +70,19 @@ FAULTS: tuple[Fault, ...] = (
         "entry",
         "CC-2022-4702",
         environment={"distributions": {"transformers": "4.20.1"}, "model": {"type": "gpt2"}},
-        why="its environment, as possible: no fact shows whether the model is built or loaded",
+        why="its environment, as possible: compatcheck cannot see whether the model is built or loaded",
     ),
     Fault(
         "transformers-23723",
         "Whisper generates more than max_new_tokens after a long prompt",
         "entry",
         "CC-2023-4703",
-        environment={"distributions": {"transformers": "4.30.2"}, "model": {"type": "whisper"}},
+        environment={
+            "distributions": {"transformers": "4.30.2"},
+            "model": {"type": "whisper"},
+            "training": {"observed": {"symptoms": ["index-error"]}},
+        },
+        why="its environment, as possible: compatcheck cannot see whether prompt_ids are passed",
     ),
     Fault(
         "pytorch-115607",
@@ -151,6 +161,7 @@ FAULTS: tuple[Fault, ...] = (
             "training": {"observed": {"symptoms": ["wrong-data"]}},
             "platform": {"system": "Linux"},
         },
+        why="its environment, as possible: compatcheck cannot see whether the dataset uses numpy.random",
     ),
     Fault(
         "lightning-thunder-725",
