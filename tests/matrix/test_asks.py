@@ -177,6 +177,13 @@ def test_positional_argument_that_moved_is_possible(tmp_path: Path) -> None:
     assert not told("0.8.0", "DPOTrainer(model, ref_model, beta)")
 
 
+def test_positional_argument_with_a_renamed_parameter_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from trl import get_peft_config\nget_peft_config(model_args)\n", encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("trl==0.9.6\ntransformers==4.42.4\n", encoding="utf-8")
+    found = check(tmp_path / "train.py", tmp_path / "requirements.txt", probe=False).findings
+    assert "CC-2026-3701" not in {each.id for each in found}
+
+
 def test_flag_of_a_launch_line_is_found_and_certain_of_a_command_of_trl(tmp_path: Path) -> None:
     def told(line: str) -> list[tuple[str, str, str]]:
         (tmp_path / "run.sh").write_text(f"#!/bin/bash\n{line} \\\n  --no_cuda true\n", encoding="utf-8")

@@ -115,15 +115,15 @@ class Stated:
         taken = self.interfaces.taken_at(*found, release, self.releases) if found and release else None
         if found is None or not taken:
             return
-        now = parse(taken)
+        now, names = parse(taken), _own_names(taken)
         for place, name in enumerate(given[: len(now.positional)]):
             if not name or now.positional[place] == name:
                 continue
             runs = [
                 run
                 for signature, listed in self.interfaces.signatures(*found).items()
-                if (other := parse(signature)).positional[place : place + 1] == (name,)
-                and (name in now.keywords or now.positional[place] in other.keywords)
+                if parse(signature).positional[place : place + 1] == (name,)
+                and (name in names or now.positional[place] in _own_names(signature))
                 for run in listed
             ]
             if runs:
@@ -323,6 +323,11 @@ def _sentence(told: Told) -> str:
         "given": ask.places,
     }
     return _(_OF_KEY if told.is_key and refusal.kind == "keyword" else _SENTENCES[refusal.kind]).format_map(known)
+
+
+def _own_names(signature: str) -> frozenset[str]:
+    """The parameters of a signature, without the older names that a decorator still accepts."""
+    return frozenset(word.removesuffix("=") for word in signature.split() if not word.startswith(("*", "+")))
 
 
 def _callable(dotted: str) -> str:
