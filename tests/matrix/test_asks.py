@@ -178,7 +178,8 @@ def test_positional_argument_that_moved_is_possible(tmp_path: Path) -> None:
 
 
 def test_positional_argument_with_a_renamed_parameter_is_accepted(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("from trl import get_peft_config\nget_peft_config(model_args)\n", encoding="utf-8")
+    text = "from trl import get_peft_config\nget_peft_config(model_args)\n"
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
     (tmp_path / "requirements.txt").write_text("trl==0.9.6\ntransformers==4.42.4\n", encoding="utf-8")
     found = check(tmp_path / "train.py", tmp_path / "requirements.txt", probe=False).findings
     assert "CC-2026-3701" not in {each.id for each in found}
