@@ -63,13 +63,13 @@ def driver_needed(environment: Environment, runtime: str, table: Table) -> str |
     A driver API level of the runtime's major or above acquits: a forward-compatibility package may provide it. So does
     the package that an image holds, where its release is known to work with the driver.
     """
-    driver = environment.get("cuda.driver")
-    if driver is None or environment.get("platform.system") in ("Windows", "Darwin"):
+    driver, system = environment.get("cuda.driver"), environment.get("platform.system")
+    if driver is None or system == "Darwin":
         return None
     if isinstance(driver, Unknown):
         return driver
     major = runtime.split(".")[0]
-    floor: str = table("cuda-driver")["floor"].get(major, "")
+    floor: str = table("cuda-driver")["windows_floor" if system == "Windows" else "floor"].get(major, "")
     installed, needed = numbers(driver), numbers(floor)
     if installed is None or needed is None:
         return Unknown()

@@ -38,6 +38,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
 def _served(environment: Environment, table: Table) -> str | None:
     torch = environment.get("distributions.torch")
+    if environment.get("platform.system") == "Windows":  # PyPI has CPU builds for Windows
+        return None
     return default_runtime(torch, table) if isinstance(torch, str) and not is_vendor_build(torch) else None
 
 
