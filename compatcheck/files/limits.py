@@ -51,6 +51,12 @@ CONFIGURATION_VALUES = 50_000
 SCRIPT_BYTES = 1 << 20
 """A Python script. Refused if it is passed; otherwise not read, with the reason."""
 
+ASKS = 5000
+"""Different imports, attributes and calls of a script that are compared with releases. Later ones are not compared."""
+
+ASKED_KEYWORDS = 300
+"""Keyword arguments of a call that is compared with releases. A call with more is not compared."""
+
 NOTEBOOK_BYTES = 64 << 20
 """A notebook. Treated like a script."""
 
@@ -262,6 +268,12 @@ LONGEST_LOG_LINE_BYTES = 256 << 20
 
 LOG_LINE_BYTES = 1 << 16
 """A line of a log. A longer one is read in pieces."""
+
+OVERWRITTEN_PIECES = 100_000
+"""Pieces of a log that overwrite one another, as progress bars do. Of the rest, each 64 KiB counts with its end."""
+
+LAST_PIECES = 100
+"""Pieces at that end. Earlier ones are not read, unless an error is among them."""
 
 MATCHED_CHARACTERS = 4_000
 """A line that is compared with error patterns. Only its beginning is read."""

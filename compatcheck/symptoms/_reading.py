@@ -119,4 +119,4 @@ def reading(pairs: Iterable[tuple[str, str]]) -> Reading | None:
 def made(values: Mapping[str, float], policy: bool = False) -> Reading | None:
     if not values.keys() & {"loss", "grad_norm", "eval_loss"}:
         return None
-    return Reading(**values)._replace(zero_is_normal=policy)  # type: ignore[arg-type]
+    return Reading(**values, zero_is_normal=policy)  # type: ignore[arg-type]

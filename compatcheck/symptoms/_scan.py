@@ -90,6 +90,14 @@ def _again(first: Batch, rest: Iterator[Batch]) -> Iterator[Batch]:
     yield from rest
 
 
+class _Present(NamedTuple):
+    """The marks that a block holds, so that each of its lines is searched for these alone."""
+
+    formats: tuple[tuple[LineFormat, tuple[str, ...]], ...]
+    facts: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
 class Scanner:
     """The state of one pass."""
 
@@ -111,8 +119,10 @@ class Scanner:
         self._lower: list[tuple[Reading, int, float | None, bool]] = []
         self._mentioned: Raised | None = None
         self._untold = _MOST_UNTOLD
+        self._pieces = 0
         self._fatal_marks = _failures.fatal_marks()
         self._error_marks = _fewest((*ERROR_MARKS, *_failures.line_marks()))
+        self._present = self._marks_in(None)
         self.notes: list[str] = []
 
     def take(self, readings: Iterable[tuple[int, Reading]]) -> None:
@@ -148,10 +158,22 @@ class Scanner:
             ]
         )
 
+    def _marks_in(self, block: str | None) -> _Present:
+        """The marks in a block; all of them for None. An escape sequence may split a mark."""
+        if block is not None and "\x1b" in block:
+            block = _ANSI.sub("", block)
+
+        def present(marks: Iterable[str]) -> tuple[str, ...]:
+            return tuple(mark for mark in marks if block is None or mark in block)
+
+        formats = tuple((unit, marks) for unit in self._formats if (marks := present(unit.MARKS)))
+        return _Present(formats, present(_facts.MARKS), present((*self._error_marks, _HEAD)))
+
     def _read_long(self, stream: Iterable[Batch]) -> None:
         wanted = _fewest((*self._marks, *self._error_marks, *_facts.MARKS, *_SPECIAL))
         for first, block in stream:
             text, numbers = self._without_repeated(first, block)
+            self._present = self._marks_in(text)
             marked = _marked_lines(text, wanted)
             index = start = 0
             while start <= len(text):
@@ -194,7 +216,7 @@ class Scanner:
         if "\x1b" in text:
             text = _ANSI.sub("", text)
         if "\r" in text:
-            for piece in text.split("\r"):
+            for piece in self._overwritten(text):
                 if piece[-1:] == "]" and "%|" in piece and "oss" not in piece:
                     if piece.lstrip()[:1].isdigit():
                         self._bar = piece
@@ -203,23 +225,31 @@ class Scanner:
         else:
             self._piece(number, text, every)
 
+    def _overwritten(self, text: str) -> Sequence[str]:
+        """The pieces of a line that overwrote one another; of very many, the last, unless one is an error."""
+        pieces = text.split("\r")
+        self._pieces += len(pieces)
+        if self._pieces <= limits.OVERWRITTEN_PIECES or any(mark in text for mark in self._present.errors):
+            return pieces
+        return pieces[-limits.LAST_PIECES :]
+
     def _piece(self, number: int, text: str, every: bool) -> None:
         if "%|" in text:
             text = self._after_bar(text)
         if _BEGINS in text:
             self._begin(number)
-        for unit in self._formats:
-            for mark in unit.MARKS:
+        for unit, marks in self._present.formats:
+            for mark in marks:
                 if mark in text:
                     found = unit.read(text[: limits.MATCHED_CHARACTERS])
                     if found is not None:
                         self._reading(found, number)
                         return
                     break
-        if self._stated or any(mark in text for mark in _facts.MARKS):
+        if self._stated or any(mark in text for mark in self._present.facts):
             self._stated.feed(number, text[: limits.MATCHED_CHARACTERS])
         self._stated.pass_by(number, text[: limits.MATCHED_CHARACTERS])
-        if every or self._tracebacks or any(mark in text for mark in self._error_marks) or _HEAD in text:
+        if every or self._tracebacks or any(mark in text for mark in self._present.errors):
             self._error(number, text[: limits.MATCHED_CHARACTERS])
 
     def _after_bar(self, text: str) -> str:

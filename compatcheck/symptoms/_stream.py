@@ -6,11 +6,12 @@ import codecs
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.files import limits
+from compatcheck.language import gettext as _
 
 CHUNK = 1 << 20
 
@@ -30,22 +31,25 @@ class Batch(NamedTuple):
 
 
 def batches(path: str, chunk: int = CHUNK, notes: list[str] | None = None) -> Iterator[Batch]:
-    """The lines of a file, of a gzip file, or of standard input (``-``).
+    """The lines of a file, of a gzip file, or of standard input (``-``), with progress if it takes long.
 
     UTF-8, UTF-16 with its mark, and GB18030 (GBK) are read; a byte that fits none is replaced. Carriage returns stay
     in a line: what overwrote what is for the caller. ``notes`` takes what was odd. Raises InputError where it cannot be
     opened or is no text.
     """
+    from compatcheck.terminal.progress import late_progress
+
     try:
         if path == "-":
-            yield from _decode(sys.stdin.buffer, "standard input", chunk, notes)
+            with late_progress(_("reading the log"), None) as advance:
+                yield from _decode(sys.stdin.buffer, "standard input", chunk, notes, advance)
             return
         if not os.path.lexists(path):
             raise InputError(_DOING, path, "there is no such file", "pass the path of a log")
         if os.path.isdir(path):
             raise InputError(_DOING, path, "this is a folder", "pass a log file in this folder")
-        with open(path, "rb") as stream:
-            yield from _decode(stream, path, chunk, notes)
+        with open(path, "rb") as stream, late_progress(_("reading the log"), os.path.getsize(path)) as advance:
+            yield from _decode(stream, path, chunk, notes, advance)
     except OSError as error:
         raise InputError(_DOING, path, error.strerror or str(error), "make it readable") from None
 
@@ -62,8 +66,10 @@ def head(path: str, size: int = limits.LOG_LINE_BYTES) -> bytes:
     return raw
 
 
-def _decode(stream: IO[bytes], source: str, chunk: int, notes: list[str] | None) -> Iterator[Batch]:
-    parts = _chunks(stream, chunk)
+def _decode(
+    stream: IO[bytes], source: str, chunk: int, notes: list[str] | None, advance: Callable[[float], None]
+) -> Iterator[Batch]:
+    parts = _chunks(stream, chunk, advance)
     start = b""
     for part in parts:
         start += part
@@ -90,10 +96,11 @@ def _chain(start: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
     yield from parts
 
 
-def _chunks(stream: IO[bytes], chunk: int) -> Iterator[bytes]:
+def _chunks(stream: IO[bytes], chunk: int, advance: Callable[[float], None]) -> Iterator[bytes]:
     read = getattr(stream, "read1", stream.read)
     while part := read(chunk):
         yield part
+        advance(len(part))
 
 
 def _unzipped(parts: Iterator[bytes], source: str, notes: list[str] | None) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ import sys
 from compatcheck.files import limits
 from compatcheck.files.secrets import masked
 from compatcheck.language import gettext as _
-from compatcheck.terminal.cells import visible
+from compatcheck.terminal.cells import spelled_out, visible
 
 _KEPT = 80
 
@@ -20,7 +20,30 @@ def say(text: str) -> None:
 
 def one_line(text: str) -> str:
     """The text on one line: without credentials, control characters spelled out, and no word endless."""
-    return re.sub(rf"\S{{{limits.WORD_CHARACTERS},}}", _shortened, visible(masked(text)).replace("##[", "#\\x23["))
+    return re.sub(rf"\S{{{limits.WORD_CHARACTERS},}}", _shortened, without_commands(visible(masked(text))))
+
+
+def lines(text: str) -> str:
+    """The text without credentials, control characters and commands spelled out; line ends stay."""
+    rows = masked(text).split("\n")
+    ends = ("\r" if row.endswith("\r") else "" for row in rows)
+    return without_commands("\n".join(f"{spelled_out(row.removesuffix(end))}{end}" for row, end in zip(rows, ends)))
+
+
+_COMMAND = re.compile(r"^([^\S\n]*):(?=:[A-Za-z])|#(?=#\w{0,20}\[[A-Za-z])", re.MULTILINE)
+"""What runners take for a command in the output of a step: ``::error::``, ``##[error]``, ``##vso[task.complete]``.
+
+Those with ``##`` count anywhere in a line
+(https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs,
+https://learn.microsoft.com/azure/devops/pipelines/scripts/logging-commands).
+"""
+
+
+def without_commands(text: str, spelled: str = "\\x{:02x}") -> str:
+    """The text with the first letter of a stranger's command spelled out in this form."""
+    if "::" not in text and "##" not in text:
+        return text
+    return _COMMAND.sub(lambda found: (found[1] or "") + spelled.format(ord(found[0][-1])), text)
 
 
 def _shortened(word: re.Match[str]) -> str:

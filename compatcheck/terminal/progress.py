@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 
 from compatcheck.language import gettext as _
 from compatcheck.terminal.cells import clipped, visible
+from compatcheck.terminal.messages import one_line
 from compatcheck.terminal.screen import is_live, screen
 
 _DOWNLOADING = re.compile(r"Downloading (\S+) \(([\d.]+)([KMG]iB)\)")
@@ -22,6 +23,8 @@ _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _BAR = 20
 _SPINNER = "|/-\\"
 _REDRAWN_EVERY = 0.1
+_UNNOTICED_SECONDS = 2.0
+_PATIENCE_SECONDS = 5.0
 
 _silenced = threading.Event()
 
@@ -37,7 +40,7 @@ def _is_drawn() -> bool:
 
 def _note(line: str) -> None:
     if not _silenced.is_set():
-        print(line, file=sys.stderr, flush=True)
+        print(one_line(line), file=sys.stderr, flush=True)
 
 
 class _Row:
@@ -142,6 +145,31 @@ def bytes_progress(doing: str, total: int) -> Iterator[Callable[[int], None]]:
                 _note(f"{doing}, {25 * quarter} %")
 
     yield note
+
+
+@contextmanager
+def late_progress(doing: str, total: float | None) -> Iterator[Callable[[float], None]]:
+    """A function to call with the share done, which shows nothing of short work.
+
+    A bar on a terminal after two seconds; elsewhere, after five, a line per quarter of a known total.
+    """
+    row, quarter = _Row(doing, total=total), 0
+    with ExitStack() as stack:
+        is_shown = False
+
+        def advance(count: float) -> None:
+            nonlocal quarter, is_shown
+            row.done += count
+            seconds = row.seconds()
+            if not is_shown and seconds > _UNNOTICED_SECONDS and _is_drawn():
+                is_shown = True
+                stack.enter_context(_drawn(row))
+            if total and seconds > _PATIENCE_SECONDS and not is_shown and int(4 * row.done / total) > quarter:
+                quarter = int(4 * row.done / total)
+                if quarter < 4:
+                    _note(f"{doing}, {25 * quarter} %")
+
+        yield advance
 
 
 @contextmanager

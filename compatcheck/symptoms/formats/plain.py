@@ -32,8 +32,10 @@ _EPOCH = re.compile(r"\bepoch\s*[:=#\[]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
 
 def read(text: str) -> Reading | None:
     loss = _LOSS.search(text)
+    if loss is None:
+        return None
     step, epoch = _STEP.search(text) or _BAR.search(text), _EPOCH.search(text)
-    if loss is None or not (step or epoch):
+    if not (step or epoch):
         return None
     values = {"eval_loss" if loss[1] else "loss": float(loss[2])}
     for name, found in (("grad_norm", _GRADIENT.search(text)), ("learning_rate", _RATE.search(text))):
