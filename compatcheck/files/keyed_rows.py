@@ -16,6 +16,8 @@ PACKED = ".packed"
 """Ending of a file whose rows are compressed."""
 _BLOCK_BYTES = 2**14
 _BLOCKS_IN_MEMORY = 64
+_MOST_ROWS = 512
+"""Rows that are kept in memory, because a script asks for the same ones again and again."""
 
 
 class KeyedRows(Mapping[str, Any]):
@@ -23,6 +25,7 @@ class KeyedRows(Mapping[str, Any]):
 
     def __init__(self, content: bytes | mmap.mmap) -> None:
         self._content = content
+        self._found: dict[str, Any] = {}
 
     @classmethod
     def of_file(cls, path: str) -> KeyedRows:
@@ -33,6 +36,13 @@ class KeyedRows(Mapping[str, Any]):
         return PackedRows(content) if path.endswith(PACKED) else KeyedRows(content)
 
     def __getitem__(self, key: str) -> Any:
+        if key not in self._found:
+            if len(self._found) == _MOST_ROWS:
+                self._found.clear()
+            self._found[key] = self._read(key)
+        return self._found[key]
+
+    def _read(self, key: str) -> Any:
         mark = key.encode()
         low, high = 0, len(self._content)
         while low < high:
@@ -90,6 +100,7 @@ class PackedRows(KeyedRows):
 
     def __init__(self, packed: bytes | mmap.mmap) -> None:
         self._packed = packed
+        self._found: dict[str, Any] = {}
         head = packed.find(b"\n")
         blocks = json.loads(packed[:head]) if head > 0 else []
         self._firsts = [first.encode() for first, _ in blocks]
@@ -100,11 +111,11 @@ class PackedRows(KeyedRows):
     def _content(self) -> bytes:  # type: ignore[override]
         return b"".join(map(self._unpack, range(len(self._firsts))))
 
-    def __getitem__(self, key: str) -> Any:
+    def _read(self, key: str) -> Any:
         number = bisect_right(self._firsts, key.encode()) - 1
         if number < 0:
             raise KeyError(key)
-        return KeyedRows(self._block(number))[key]
+        return KeyedRows(self._block(number))._read(key)
 
     def _unpack(self, number: int) -> bytes:
         return zlib.decompress(self._packed[self._starts[number] : self._starts[number + 1]])

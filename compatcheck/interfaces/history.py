@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from packaging.version import Version
 
 from compatcheck.files.keyed_rows import KeyedRows
-from compatcheck.interfaces.signature import ANYTHING, BASE, parse, problem
+from compatcheck.interfaces.signature import ANYTHING, BASE, Parameters, parse, problem
 from compatcheck.interfaces.summary import Ask
 from compatcheck.packages.versions import contains, parse_range, parse_version
 
@@ -32,6 +32,8 @@ _BARE_CLASSES = frozenset(("transformers.utils.PushToHubMixin", "transformers.fi
 """Classes without a constructor of their own, whose few methods no library writes anew."""
 INDEX = "interfaces/index"
 _DEEPEST = 8
+_MOST_ANSWERS = 2048
+"""Answers that are kept in memory, because a script makes the same call many times."""
 
 
 class Refusal(NamedTuple):
@@ -64,6 +66,7 @@ class Interfaces:
         self._modules: Mapping[str, str] = index.get("modules", {})
         self._releases: Mapping[str, str] = index.get("releases", {})
         known = dict.fromkeys(self._modules.values())
+        self._answers: dict[Hashable, Any] = {}
         self._packages = tuple(each for each in known if not among or each in among)
 
     def package_of(self, dotted: str) -> str | None:
@@ -225,6 +228,18 @@ class Interfaces:
 
         A release that was not read fails where those on both sides of it do.
         """
+        question = (ask._replace(line=0), tuple(releases.items()))
+        found: Refusal | None = self._remembered(question, lambda: self._read_refusal(ask, releases))
+        return found and found._replace(line=ask.line)
+
+    def _remembered(self, question: Hashable, read: Callable[[], Any]) -> Any:
+        if question not in self._answers:
+            if len(self._answers) == _MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[question] = read()
+        return self._answers[question]
+
+    def _read_refusal(self, ask: Ask, releases: Mapping[str, Version]) -> Refusal | None:
         package = self.package_of(ask.target)
         if package is None or package not in releases:
             return None
@@ -313,16 +328,32 @@ class Interfaces:
         self, package: str, key: str, places: int, keywords: Sequence[str], releases: Mapping[str, Version]
     ) -> Iterator[str]:
         """The runs of releases in which a call is accepted, beside the stated releases of the other packages."""
-        for signature, runs in self.signatures(package, key).items():
-            whole = self._with_bases(signature, releases, 0)
-            if whole is not None and problem(parse(whole), places, tuple(keywords)) is None:
+        for parameters, runs in self._all_parameters(package, key, releases):
+            if problem(parameters, places, tuple(keywords)) is None:
                 yield from runs
+
+    def _all_parameters(
+        self, package: str, key: str, releases: Mapping[str, Version]
+    ) -> Sequence[tuple[Parameters, tuple[str, ...]]]:
+        """What a call can give in each run of releases, beside the stated releases of the other packages."""
+
+        def read() -> list[tuple[Parameters, tuple[str, ...]]]:
+            wholes = [
+                (self._with_bases(text, releases, 0), runs) for text, runs in self.signatures(package, key).items()
+            ]
+            return [(parse(whole), runs) for whole, runs in wholes if whole is not None]
+
+        found: Sequence[tuple[Parameters, tuple[str, ...]]] = self._remembered(
+            (package, key, tuple(releases.items())), read
+        )
+        return found
 
     def _renamed(self, package: str, key: str, name: str) -> str:
         """What a parameter is called now, as a release that took both names says."""
+        mark = f"+{name}>"
         for signature in self.signatures(package, key):
-            for word in signature.split():
-                if word.startswith(f"+{name}>"):
+            for word in signature.split() if mark in signature else ():
+                if word.startswith(mark):
                     return word.partition(">")[2]
         return ""
 

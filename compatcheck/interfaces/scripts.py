@@ -118,9 +118,9 @@ def _ambiguous(body: Sequence[ast.stmt]) -> set[str]:
     return {name for name, what in _bindings(body).items() if len(what) > 1}
 
 
-def _bindings(body: Sequence[ast.stmt]) -> dict[str, list[str]]:
+def _bindings(body: Sequence[ast.stmt]) -> dict[str, dict[str, None]]:
     """What a scope binds each name to: an import's full name, or the place of anything else."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, None]] = {}
     for node in _nodes(body):
         names: Iterator[tuple[str, str]] = iter(())
         if isinstance(node, ast.Import):
@@ -134,9 +134,7 @@ def _bindings(body: Sequence[ast.stmt]) -> dict[str, list[str]]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             names = iter([(node.id, f"{node.lineno}:{node.col_offset}")])
         for name, what in names:
-            listed = found.setdefault(name, [])
-            if what not in listed:
-                listed.append(what)
+            found.setdefault(name, {})[what] = None
     return found
 
 

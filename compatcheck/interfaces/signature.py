@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from compatcheck.files.python_syntax import Function, is_super, last_name
@@ -165,6 +166,7 @@ def _written(arguments: ast.arguments, forwards: bool) -> list[str]:
     return words
 
 
+@lru_cache(maxsize=2048)
 def parse(signature: str) -> Parameters:
     """What a caller can give, of a signature without the object itself."""
     if ANYTHING in signature.split():

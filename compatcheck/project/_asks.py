@@ -6,12 +6,21 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from compatcheck.files import limits
 from compatcheck.interfaces.scripts import asked_by
+from compatcheck.interfaces.summary import Ask
 
 
 def asks(tree: ast.Module, file: str, loaded: bool = False) -> Iterator[dict[str, Any]]:
-    """Each import, attribute and call with its line; code that is ``loaded`` imports within functions as it likes."""
+    """Each import, attribute and call with its line; code that is ``loaded`` imports within functions as it likes.
+
+    Of code that asks more different things than any program does, the rest is left out.
+    """
+    questions: set[Ask] = set()
     for ask, given, lines in asked_by(tree, loaded):
+        questions.add(ask._replace(line=0))
+        if len(questions) > limits.ASKS or len(ask.keywords) > limits.ASKED_KEYWORDS:
+            continue
         if loaded and ask.kind == "import" and ask.scope:
             continue
         facts = {

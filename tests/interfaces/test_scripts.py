@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+import time
 
 import pytest
 
@@ -66,3 +67,14 @@ def test_call_behind_a_test_of_versions_has_that_condition() -> None:
     text = "import torch\nfrom trl import f\nif torch.__version__ >= '2.5':\n    f(1)"
     (found,) = (each for each in asks(text) if each.ask.kind == "call")
     assert found.ask.conditions == ("torch>=2.5",)
+
+
+def test_the_time_of_a_name_that_is_bound_again_and_again_is_linear() -> None:
+    def seconds(count: int) -> float:
+        tree = ast.parse("import torch\n" + "x = torch.f()\n" * count)
+        started = time.process_time()
+        asked_by(tree)
+        return time.process_time() - started
+
+    seconds(10)
+    assert seconds(24_000) < 9 * max(seconds(6_000), 0.05)

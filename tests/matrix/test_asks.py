@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from compatcheck import check, matrix
 from compatcheck.environment import Environment
+from compatcheck.files import limits
+from compatcheck.interfaces.history import Interfaces
+from compatcheck.interfaces.summary import Ask
+from compatcheck.project._asks import asks
 from compatcheck.project.reading import read_paths
 
 SCRIPT = """\
@@ -218,3 +224,23 @@ def test_name_that_needs_an_absent_package_is_reported_for_a_whole_list(
     for each in found:
         assert "accelerate 1.13.0 has accelerate.utils.DummyOptim only if deepspeed is installed." in each.summary
         assert each.remedies[0].pins == {"deepspeed": ""}
+
+
+def test_a_call_is_compared_once_however_often_it_is_made() -> None:
+    known = matrix.load()
+    interfaces, read = Interfaces(known.table), []
+    counted = Interfaces(lambda name: read.append(name) or known.table(name))
+    ask = Ask("call", "trl.SFTTrainer", "", 0, ("tokenizer",), "", (), 3)
+    releases = {"trl": Version("0.24.0")}
+    first = counted.refusal(ask, releases)
+    times = len(read)
+    assert first == interfaces.refusal(ask, releases) and first is not None and first.line == 3
+    again = [counted.refusal(ask._replace(line=line), releases) for line in range(100)]
+    assert [each.line for each in again if each] == list(range(100)) and len(read) == times
+
+
+def test_of_a_script_that_asks_without_end_the_start_is_compared() -> None:
+    calls = "".join(f"T(a{number}=1)\n" for number in range(limits.ASKS + 50))
+    many = ", ".join(f"a{number}=1" for number in range(limits.ASKED_KEYWORDS + 1))
+    found = [*asks(ast.parse(f"from trl import SFTTrainer as T\nT({many})\nT(packing=True)\n{calls}"), "train.py")]
+    assert len(found) < limits.ASKS + 2 and found[1]["keywords"] == ["packing"]
