@@ -30,6 +30,8 @@ def family_of(name: str, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
     for row in table["families"]:
         for pattern in row["names"]:
             wanted = _words(pattern)
+            if wanted[:1] != words[:1] and not wanted[0].startswith("{"):
+                continue
             if (best is None or len(wanted) > best[0]) and _belongs(words, wanted, said):
                 best = len(wanted), row
     if best and not set(words).isdisjoint(table["quantised"]):

@@ -9,11 +9,13 @@ from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.environment.assumptions import assume_all, assumed_paths
 from compatcheck.errors import InputError, NothingInspectedError
+from compatcheck.language import gettext as _
 from compatcheck.pipelines.verdict import Options, Verdict, compare, conclude
 from compatcheck.project.overlay import over
 from compatcheck.project.reading import read_paths
 from compatcheck.results.areas import Given
 from compatcheck.results.findings import BAD, STATUSES, Finding, Report, fingerprint
+from compatcheck.terminal.progress import late_progress
 
 if TYPE_CHECKING:
     from compatcheck.project.commit import Change
@@ -32,19 +34,27 @@ def judge(
     project = options.project._replace(require=named)
     options = options._replace(project=project, given=Given("", assumed_paths(assume)))
     reports: dict[str, list[Report]] = {}
-    for change in changes:
-        try:
-            reading = read_paths(change.paths)
-            stated = over(Environment({}), reading, "instead")
-            report = compare(assume_all(stated, assume), known, options)._replace(remarks=reading.remarks)
-        except NothingInspectedError:
-            continue
-        except InputError:
-            if change.is_touched:
-                raise
-            continue
-        reports.setdefault(change.project, []).append(report)
+    with late_progress(_("checking the commit"), len(changes)) as advance:
+        for change in changes:
+            report = _compare(change, known, options, assume)
+            if report is not None:
+                reports.setdefault(change.project, []).append(report)
+            advance(1)
     return tuple(conclude(_join(several), known, options, whole=False) for several in reports.values())
+
+
+def _compare(change: Change, known: matrix.Matrix, options: Options, assume: Sequence[str]) -> Report | None:
+    """What the matrix says of one change; None where nothing can be read that the commit itself does not touch."""
+    try:
+        reading = read_paths(change.paths)
+        stated = over(Environment({}), reading, "instead")
+        return compare(assume_all(stated, assume), known, options)._replace(remarks=reading.remarks)
+    except NothingInspectedError:
+        return None
+    except InputError:
+        if change.is_touched:
+            raise
+        return None
 
 
 def _join(reports: Sequence[Report]) -> Report:

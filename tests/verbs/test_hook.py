@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from compatcheck import matrix
 from compatcheck.errors import InputError
 from compatcheck.installed.target import is_active
+from compatcheck.pipelines import commit
+from compatcheck.pipelines.verdict import Options
 from compatcheck.project.commit import read_changes
+from compatcheck.settings import Settings
+from compatcheck.terminal import progress
 from tests.conftest import ROOT
 from tests.settings.conftest import AFFECTED, Run, installation, run
 
@@ -162,3 +167,13 @@ def test_the_environment_of_a_hook_is_nobodys() -> None:
     assert not is_active(of_a_hook) and not is_active({})
     assert is_active({"VIRTUAL_ENV": "/home/me/.venv", "PRE_COMMIT": "1"})
     assert is_active({"CONDA_PREFIX": "/opt/conda"})
+
+
+def test_a_large_commit_is_judged_with_progress(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "_PATIENCE_SECONDS", -1.0)
+    monkeypatch.chdir(project)
+    changes = [change for name in ("old", "new") for change in read_changes([f"{name}/configs/train.yaml"])]
+    commit.judge(2 * changes, matrix.load(), Options(Settings()))
+    assert capsys.readouterr().err.splitlines() == [f"checking the commit, {share} %" for share in (25, 50, 75)]
