@@ -83,7 +83,7 @@ def _pointer() -> Pointer | None:
 def _point_to(pointer: Pointer) -> None:
     """Point to another folder, and remove those that nobody reads any more; a running check may read the previous."""
     told = {**pointer.about._asdict(), "folder": pointer.folder, "url": pointer.url, "previous": pointer.previous}
-    storage.write(os.path.join(store(), POINTER), json.dumps(told, indent=2) + "\n")
+    storage.write(os.path.join(store(), POINTER), json.dumps(told, indent=2) + "\n", is_own=True)
     revisions = os.path.join(store(), "revisions")
     for name in os.listdir(revisions):
         if name not in (pointer.folder, pointer.previous):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+_STREAMS = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
+_GIT = f"{os.sep}.git{os.sep}"
 _ON_A_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -17,6 +19,31 @@ def root() -> str:
             return here
         folder = above
     return folder
+
+
+def leads_out(path: str) -> bool:
+    """Whether a link, which may have come with a folder, leads out of it, or into its `.git`.
+
+    The folder is the repository of the current folder; for a link elsewhere, the folder that holds the link. Devices
+    and the streams of this process, such as /dev/stdout, may be behind any link.
+    """
+    whole, real, folder = os.path.abspath(path), os.path.realpath(path), root()
+    if is_stream(path) or (real.startswith("/dev/") and not os.path.isfile(real)):
+        return False
+    if _is_below(real, folder):
+        return _GIT in real and _GIT not in whole
+    if _is_below(whole, folder) or _is_below(whole, os.path.abspath(os.curdir)):
+        return True
+    return os.path.islink(path) and not _is_below(real, os.path.realpath(os.path.dirname(whole)))
+
+
+def is_stream(path: str) -> bool:
+    """Whether a path names a stream of this process, such as /dev/stdout, which leads to any file."""
+    return os.path.abspath(path).startswith(_STREAMS)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(folder, ""))
 
 
 def below(file: str, folder: str) -> str:

@@ -9,24 +9,28 @@ import time
 from contextlib import suppress
 
 from compatcheck.errors import InputError
+from compatcheck.files.repository import is_stream, leads_out
 
 _UNFINISHED = ".compatcheck-unfinished"
 _ABANDONED_SECONDS = 600.0
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
-def write(path: str, content: str | bytes, *, make_folder: bool = False) -> None:
+def write(path: str, content: str | bytes, *, make_folder: bool = False, is_own: bool = False) -> None:
     """Replace the file's content in one step, so that what was there before is never half lost.
 
-    A link is followed; a pipe or a device is written to as it is. Line ends stay those of the text. Raises InputError
-    where the folder cannot be written or the disk is full; nothing is left behind then. What a killed process left
-    unfinished in the folder is removed.
+    A link is followed unless it leads out of its folder, or ``is_own``: the file is in a folder of compatcheck's, or of
+    a program that runs anyway. A pipe or a device is written to as it is. Line ends stay those of the text. Raises
+    InputError where the folder cannot be written or the disk is full; nothing is left behind then. What a killed
+    process left unfinished in the folder is removed.
     """
+    if not is_own:
+        require_inside("writing", path)
     real = os.path.realpath(path)
     raw = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
     try:
-        if os.path.exists(real) and not os.path.isfile(real):
-            with open(real, "wb") as stream:
+        if is_stream(path) or (os.path.exists(real) and not os.path.isfile(real)):
+            with open(path, "wb") as stream:
                 stream.write(raw)
         else:
             if make_folder:
@@ -41,10 +45,17 @@ def write(path: str, content: str | bytes, *, make_folder: bool = False) -> None
         raise InputError("writing", path, error.strerror or str(error), advice) from None
 
 
+def require_inside(doing: str, path: str) -> None:
+    """Raise InputError where a link, which may have come with the folder, leads out of it."""
+    if leads_out(path):
+        seen = f"a link leads out of its folder, to {os.path.realpath(path)}"
+        raise InputError(doing, path, seen, "remove the link, or pass the path it leads to")
+
+
 def write_note(path: str, content: str | bytes) -> None:
     """Write what can be made again, in the cache; where nothing can be written it is made again next time."""
     with suppress(InputError):
-        write(path, content, make_folder=True)
+        write(path, content, make_folder=True, is_own=True)
 
 
 def _replace(path: str, raw: bytes) -> None:

@@ -42,7 +42,7 @@ def require(target: Target, doing: str, environ: Mapping[str, str], folders: Ite
 def trust(folder: str) -> None:
     """Remember that the interpreters in a folder may be started. Raises `InputError` where that cannot be written."""
     places = sorted({*_trusted(), os.path.realpath(folder)})
-    storage.write(_file(), json.dumps(places, indent=1) + "\n", make_folder=True)
+    storage.write(_file(), json.dumps(places, indent=1) + "\n", make_folder=True, is_own=True)
 
 
 def _file() -> str:

@@ -65,4 +65,4 @@ def write_report(path: str, alarms: Sequence[tuple[Alarm, Diagnosis | None]]) ->
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    write(path, "\n".join(parts))
+    write(path, "\n".join(parts), is_own=not os.path.islink(path))

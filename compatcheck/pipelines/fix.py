@@ -167,30 +167,13 @@ def _key(finding: Finding) -> tuple[str, str]:
 
 def _read(path: str) -> str | None:
     """The text with its line ends; None for what is no text, and where a link leads out of the folder."""
-    if _leads_out(path):
+    if repository.leads_out(path):
         return None
     try:
         with open_bytes(path) as stream:
             return stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-
-
-def _leads_out(path: str) -> bool:
-    """Whether a link leads to a file that lies neither in the repository nor below the link's folder.
-
-    A file of the repository or of the current folder may lie behind a link that is a folder.
-    """
-    whole, real, root = os.path.abspath(path), os.path.realpath(path), repository.root()
-    if _is_below(real, root):
-        return False
-    if _is_below(whole, root) or _is_below(whole, os.path.abspath(os.curdir)):
-        return True
-    return os.path.islink(path) and not _is_below(real, os.path.realpath(os.path.dirname(whole)))
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(os.path.join(folder, ""))
 
 
 def _still_parses(path: str, text: str) -> bool:

@@ -42,7 +42,19 @@ python = common(
     metavar="PATH",
     help=("Inspect this interpreter, venv folder or Python version. Default: the active environment, then .venv."),
 )
-output = common("-o", "--output", metavar="FILE", help="Write to this file. Default: standard output.")
+
+
+def _inside(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        from compatcheck.files import storage
+
+        storage.require_inside("writing", value)
+    return value
+
+
+output = common(
+    "-o", "--output", metavar="FILE", callback=_inside, help="Write to this file. Default: standard output."
+)
 
 
 def snapshot(explanation: str, **kwargs: Any) -> Callable[[_Command], _Command]:

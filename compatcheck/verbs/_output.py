@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compatcheck.errors import InputError
+from compatcheck.files import storage
 from compatcheck.terminal.screen import PLAIN, Screen, is_live, screen
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ def screen_of(output: str | None) -> Screen:
 
 def write(text: str, output: str | None) -> None:
     if output is not None:
-        from compatcheck.files import storage
-
         storage.write(output, text)
         return
     if sys.stdout is None:
@@ -65,6 +64,7 @@ def write_page(text: str) -> None:
 
 def make_folder(path: str) -> None:
     """Make the folder where it is missing: before long work rather than after."""
+    storage.require_inside("making the folder", path)
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:

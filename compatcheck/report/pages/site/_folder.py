@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 from compatcheck.errors import InputError
+from compatcheck.files import storage
 from compatcheck.files.reading import open_text
 
 _HERE, _EXCHANGE = -100, 2
@@ -43,6 +44,7 @@ def write(files: Mapping[str, str], folder: str) -> None:
 
 def require_ours(folder: str) -> set[str]:
     """The files that an earlier run wrote there. Raises InputError where somebody else's are."""
+    storage.require_inside("writing the site into", folder)
     real = os.path.realpath(folder)
     try:
         if not os.path.lexists(real) or (os.path.isdir(real) and not os.listdir(real)):
