@@ -18,18 +18,22 @@ from compatcheck.files.lazy_patterns import LazyPattern
 
 HIDDEN = "***"
 
+_KEYS_OF_ACCOUNTS = ("key", "token", "pw")
+_LARGEST_HARMLESS = 999
+
 _QUOTE = r"(?:\\{0,3}(?:\"\"\"|'''|[\"'`])|&quot;|&apos;|&#0?3[49];|&#[xX]2[27];)"
 _NAME = (
     r"(?:(?<![A-Za-z])(?:hf|hub|hugging_?face(?:_hub)?|auth|access|api|bearer|session|refresh|bot|deploy|git(?:hub|lab)?"
     r"|gh|ci|job|registry|pypi|twine|wandb|slack|login|user|kaggle|modelscope|ms|npm|vault|security|personal|tracking"
     r"|databricks|codecov|service|read|write)[_-]?token|api[_-]?key|access[_-]?key(?:[_-]?id)?|account[_-]?key"
-    r"|secret(?:[_-]?(?:access[_-]?)?key)?|private[_-]?key|(?:encryption|openai|wandb|storage|subscription)[_-]key"
-    r"|(?<!etc/)passw(?:or)?d|passphrase|credentials?|(?-i:[A-Z]_(?:PASS|PWD)\b))"
+    r"|secret(?:[_-]?(?:access[_-]?)?key)?|private[_-]?key|(?:encryption|openai|wandb|storage|subscription|signing|deploy"
+    r"|license|master|webhook|swanlab|comet|anthropic|azure)[_-]key"
+    r"|(?<!etc/)passw(?:or)?d|passphrase|credential|(?-i:[A-Z]_(?:PASS|PWD)\b))s?"
 )
 _REFERENCE = (
     r"(?!(?:true|false|none|null|yes|no|str|bytes|optional)(?![\w-])|\d{1,3}(?![\w-])"
     r"|[$%]\w+(?![\w-])|[$%]?[{<(\[]|\$\$|%%|os\.(?:environ|getenv)|env[.(\[]|environ\b|\*\*\*"
-    r"|[|>][+-]?\d?[ \t]*\n|!!?\w{1,20}\s|&\w{1,40}\s)"
+    r"|-\s|[|>][+-]?\d?[ \t]*\n|!!?\w{1,20}\s|&\w{1,40}\s)"
 )
 _WHOLE_REFERENCE = (
     r"(?!(?:true|false|none|null|yes|no|\d{1,3}|[$%]\w+%?|[$%]?\{[^\"'`\n]*\}|\$\([^\"'`\n]*\)"
@@ -44,6 +48,10 @@ _SEPARATOR = (
 )
 _RANDOM = r"(?=[A-Za-z/+_.=~-]{0,60}\d)(?=[\d/+_.=~-]{0,60}[A-Za-z])[A-Za-z0-9/+_=~-]{12,}(?![\w(.\[])"
 """Long, with letters and digits: what a word of a language model is not."""
+_DENSE = r"(?=[A-Za-z+=]{0,60}\d)(?=[\d+=]{0,60}[A-Za-z])[A-Za-z0-9+=]{16,}(?![\w(./\[-])"
+"""The same without a mark between words: the value of a name that many harmless things have."""
+_LOGIN = r"(?:wandb|swanlab|clearml|comet|neptune|modelscope|kaggle|huggingface-cli|hf(?:[ \t]+auth)?)[ \t]+login"
+_ACCOUNT = r"(?:api|auth|openai|anthropic|azure|wandb|swanlab|comet|neptune|hub|huggingface|kaggle|modelscope|s3|aws)"
 _QUERY_KEY = r"[\w.%-]{0,40}(?:token|key|secret|passw|signature|sig|credential|auth)[\w.%-]{0,40}"
 _SHAPES = (
     r"(?<![_-])hf_(?=[A-Za-z0-9]*[A-Z0-9])[A-Za-z0-9]{10,}",
@@ -72,13 +80,53 @@ _RULES = (
         marks=("proxy",),
     ),
     LazyPattern(rf"([?&;]{_QUERY_KEY}=)[^\s&\"'<>#\\;]+", re.IGNORECASE, marks=("=",)),
-    LazyPattern(r"(hooks\.slack\.com/services/)[\w/]+", marks=("hooks.slack.com",)),
+    LazyPattern(
+        r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/\d{1,30}/|/open-apis/bot/v2/hook/)[\w/-]+",
+        marks=("hooks.slack.com", "/api/webhooks/", "/open-apis/bot/"),
+    ),
+    # a command that logs in
+    LazyPattern(
+        rf"((?:(?<![\w-])(?:-u|--user|--proxy-user|-U)[ \t=]{{1,4}}|\bcurl[ \t]+(?:-[A-Za-z]{{1,8}}[ \t]+)?-u){_QUOTE}?"
+        r"[\w.@+%-]{1,60}:)(?!\d{1,6}(?!\w)|[$%{(/]|\*\*\*)[^\s\"'<>\\]+",
+        marks=("-u", "--user", "--proxy-user"),
+    ),
+    LazyPattern(
+        rf"(\b{_LOGIN}(?:[ \t]+(?:--?[\w-]{{1,40}}(?:=[^\s]{{1,200}})?|https?://[^\s]{{1,200}})){{0,8}}"
+        rf"[ \t]+{_QUOTE}?)"
+        r"(?=\S{0,60}\d)[\w-]{16,}",
+        re.IGNORECASE,
+        marks=("login",),
+    ),
+    LazyPattern(
+        rf"(\b(?:(?:docker|podman|helm|skopeo|crane)\b[^\n]{{0,200}}?[ \t]-p[ \t=]|sshpass[ \t]+-p[ \t]?"
+        rf"|redis-cli\b[^\n]{{0,200}}?[ \t]-a[ \t]|curl\b[^\n]{{0,200}}?[ \t](?:-b|--cookie)[ \t=]){_QUOTE}?)"
+        r"(?![$%{(]|\*\*\*|\d{1,5}:\d{1,5}(?!\w))[^\s\"'<>\\]+",
+        marks=("-p", "-a", "-b", "--cookie"),
+    ),
+    LazyPattern(
+        rf"(\becho[ \t]+(?:-n[ \t]+)?{_QUOTE}?)(?![$%{{(]|\*\*\*)[^\s\"'|<>\\]+"
+        rf"(?={_QUOTE}?[ \t]*\|[^\n|]{{0,200}}(?:--password-stdin|\blogin\b))",
+        marks=("login", "--password-stdin"),
+    ),
+    LazyPattern(
+        rf"(\blogin[ \t]+[^\s]{{1,80}}\s+password\s+"
+        rf"|\b(?:configure|config)[ \t]+set[ \t]+(?:[\w./:-]{{1,60}}[._:])?{_NAME}[ \t]+{_QUOTE}?"
+        rf"|(?:\bauth\s*=\s*|HTTP(?:Basic|Digest)Auth)\(\s*{_QUOTE}[^\"'\n\\]{{0,80}}{_QUOTE}\s*,\s*{_QUOTE})"
+        r"(?![$%{(]|\*\*\*)[^\s\"'<>\\]+",
+        re.IGNORECASE,
+        marks=("password", " set ", "auth"),
+    ),
     # a header
     LazyPattern(
         rf"((?:authorization|x-api-key|private-token){_QUOTE}?\s*[:=]\s*{_QUOTE}?(?:[A-Za-z][\w-]{{3,20}}[ \t]+)?"
-        r"|\bbearer\s+(?=[^\s]{12}))[^\s\"'<>\\,&]+",
+        r"|\bbearer[\s:]+(?=[^\s]{12}))[^\s\"'<>\\,&]+",
         re.IGNORECASE,
         marks=("authorization", "bearer", "x-api-key", "private-token"),
+    ),
+    LazyPattern(
+        rf"(\b(?:set-)?cookie2?{_QUOTE}?[ \t]*[:=][ \t]*{_QUOTE}?)(?!\*\*\*)[^\s\"'<>\\{{(\[][^\n\"'<>\\]*",
+        re.IGNORECASE,
+        marks=("cookie",),
     ),
     LazyPattern(
         r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)(?:[\w+/=:,. \t\r\n]|\\[nr]|-(?!----))+",
@@ -103,6 +151,23 @@ _RULES = (
         re.IGNORECASE,
         marks=("token", "_key", "_pat"),
     ),
+    LazyPattern(
+        rf"((?<![\w.-])_?(?:key|pass|pwd|auth|sig){_QUOTE}?[ \t]*[:=][ \t]*{_QUOTE}?){_DENSE}",
+        re.IGNORECASE,
+        marks=("key", "pass", "pwd", "auth", "sig"),
+    ),
+    # a list under such a name, and what stands below the name of a service
+    LazyPattern(
+        rf"({_NAME}{_QUOTE}?\]?\s*[:=]\s*[\[(])(?=[^\[\](){{}}\w$]{{0,40}}\w)(?!\*\*\*)[^\[\](){{}}]{{1,4000}}(?=[\])])",
+        re.IGNORECASE,
+        marks=("token", "key", "secret", "pass", "pwd", "credential"),
+    ),
+    LazyPattern(
+        rf"((?<![\w-]){_ACCOUNT}{_QUOTE}?[ \t]*:(?:[ \t]*\n(?:[ \t]+[^\n]{{0,200}}\n){{0,12}}?[ \t]+"
+        rf"|[ \t]*\{{[^{{}}]{{0,400}}?(?<![\w-])){_QUOTE}?(?:key|token|pw){_QUOTE}?[ \t]*:[ \t]*{_QUOTE}?){_VALUE}",
+        re.IGNORECASE,
+        marks=("key", "token", "pw"),
+    ),
     # what looks like one wherever it stands
     LazyPattern(
         rf"()(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})(?![A-Za-z0-9])",
@@ -111,11 +176,21 @@ _RULES = (
 )
 
 
+_SECRET_NAME = rf"{_NAME}\Z|\A(?:set-)?cookie\Z|\A(?:proxy-)?authorization\Z"
+_ITEMS = LazyPattern(
+    rf"{_NAME}{_QUOTE}?[ \t]*:[ \t]*\n(?:[ \t]*-[ \t]+[^\n]*(?:\n|\Z)){{1,200}}",
+    re.IGNORECASE,
+    marks=("token", "key", "secret", "pass", "pwd", "credential"),
+)
+_ITEM = re.compile(r"^([ \t]*-[ \t]+)(?!\*\*\*|[$%{]|\w+[ \t]*:(?:[ \t]|$))[^\n]+", re.MULTILINE)
+
+
 def masked(text: str) -> str:
     """The text with `HIDDEN` in place of each credential: in addresses, headers and settings, and by its shape.
 
     Text that is escaped for a format, such as Markdown, is masked before: an escape changes names and shapes.
     """
+    text = _ITEMS.sub(lambda found: _ITEM.sub(_hidden, found[0]), text)
     for rule in _RULES:
         text = rule.sub(_hidden, text)
     return text
@@ -126,16 +201,35 @@ def _hidden(found: re.Match[str]) -> str:
     return f"{found[1]}{HIDDEN}" + "\n" * found[0].count("\n", len(found[1]))
 
 
-def without_secrets(value: Any) -> Any:
-    """A tree of mappings and lists with every text `masked`, and `HIDDEN` for a text under a secret name."""
+def without_secrets(value: Any, name: object = None) -> Any:
+    """A tree of mappings and lists with every text `masked`, and `HIDDEN` for what a secret name leads to.
+
+    ``name`` is that of the value, if it has one.
+    """
+    if _is_secret(name):
+        return _hidden_leaves(value)
     if isinstance(value, str):
         return masked(value)
     if isinstance(value, Mapping):
+        is_account = "username" in value or (isinstance(name, str) and re.fullmatch(_ACCOUNT, name, re.IGNORECASE))
+        named = value.get("name", value.get("key"))
         return {
-            key: HIDDEN if isinstance(inner, str) and _is_secret(key) else without_secrets(inner)
+            key: _hidden_leaves(inner)
+            if (is_account and key in _KEYS_OF_ACCOUNTS) or (key == "value" and _is_secret(named))
+            else without_secrets(inner, key)
             for key, inner in value.items()
         }
     return [without_secrets(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def _hidden_leaves(value: Any) -> Any:
+    """The value with `HIDDEN` for each text and each long number in it."""
+    if isinstance(value, Mapping):
+        return {key: _hidden_leaves(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_hidden_leaves(inner) for inner in value]
+    is_long = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) > _LARGEST_HARMLESS
+    return HIDDEN if isinstance(value, str) or is_long else value
 
 
 def without_homes(text: str) -> str:
@@ -150,4 +244,4 @@ def without_homes(text: str) -> str:
 
 
 def _is_secret(name: object) -> bool:
-    return isinstance(name, str) and re.search(rf"{_NAME}\Z", name, re.IGNORECASE) is not None
+    return isinstance(name, str) and re.search(_SECRET_NAME, name, re.IGNORECASE) is not None

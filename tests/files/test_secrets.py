@@ -60,6 +60,33 @@ PLACES = (
     "| hub_token | {} |",
     "Authorization: Digest {}",
     "-----BEGIN RSA PRIVATE KEY-----\n{}",
+    "hub_tokens: [{}, '{}']",
+    "api_keys:\n  - {}\n  - '{}'\nname: x",
+    '"api_keys": [\n  "{}",\n  "{}"\n]',
+    "api:\n  key: {}",
+    "api:\n    url: x\n    key: '{}'\nb: 1",
+    'api: {{"url": "x", "key": "{}"}}',
+    "curl -u user:{} https://host",
+    "curl -fsSL --user 'user:{}' https://host",
+    "curl -b 'a={}' https://host",
+    "Cookie: session={}; b={}",
+    '"Set-Cookie": "sid={}; Path=/"',
+    "-H 'Cookie: a={}'",
+    "wandb login {}",
+    "wandb login --relogin --host=https://wandb.host {}",
+    "huggingface-cli login --token {}",
+    "hf auth login --token={} --add-to-git-credential",
+    "docker login -u me -p {} registry",
+    "echo {} | docker login --password-stdin",
+    "sshpass -p {} ssh host",
+    "aws configure set aws_secret_access_key {}",
+    "machine hf.co login me password {}",
+    "auth=('user', '{}')",
+    "https://discord.com/api/webhooks/123/{}",
+    "pass: {}",
+    'kaggle: {{"username": "a", "key": "{}"}}',
+    "Bearer: {}",
+    "signing_key: {}",
 )
 SHAPED = (
     "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567",
@@ -100,12 +127,25 @@ HARMLESS = (
     "from x import Ed25519PrivateKey, Ed25519PublicKey",
     "password: '${PASSWORD}'",
     "password='<your password>'",
+    "run wandb login first",
+    "docker run -u 1000:1000 -p 8080:80 image",
+    "docker run --user $(id -u):$(id -g) image",
+    "sorted(rows, key=str.lower)",
+    "special_tokens: [a, b]",
+    "secrets: [$HF_TOKEN]",
+    "cookie = {}",
+    "pwd=/home/user1/project2",
+    "python -u train.py",
+    "auth: none",
+    "added_tokens:\n  - <s>\n  - a1b2c3d4e5f6a7b8c9",
+    "KeyError: key: model.layers.0.self_attn.q_proj",
+    "key: epoch_10_of_model_1",
 )
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_secret_is_known_by_its_place(place: str) -> None:
-    text = masked(place.format(SECRET))
+    text = masked(place.format(*2 * [SECRET]))
     assert SECRET not in text and HIDDEN in text
     assert masked(text) == text
 
@@ -137,6 +177,22 @@ def test_a_tree_is_masked_by_the_names_of_its_values_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        ({"hub_tokens": ["abc", {"a": "b"}]}, {"hub_tokens": [HIDDEN, {"a": HIDDEN}]}),
+        ({"api": {"url": "x", "key": "abc"}}, {"api": {"url": "x", "key": HIDDEN}}),
+        ({"username": "me", "key": "abc"}, {"username": "me", "key": HIDDEN}),
+        ({"env": [{"name": "HF_TOKEN", "value": "abc"}]}, {"env": [{"name": "HF_TOKEN", "value": HIDDEN}]}),
+        ({"password": 12345678, "api_key": True}, {"password": HIDDEN, "api_key": True}),
+        ({"headers": {"Cookie": "a=b"}}, {"headers": {"Cookie": HIDDEN}}),
+        ({"key": "abc", "special_tokens": ["<s>"]}, {"key": "abc", "special_tokens": ["<s>"]}),
+    ],
+)
+def test_what_a_secret_name_leads_to_is_masked_throughout(tree: object, expected: object) -> None:
+    assert without_secrets(tree) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ('"/home/jane/run/.venv"', '"~/run/.venv"'),
@@ -162,7 +218,7 @@ def test_ones_own_home_is_a_tilde_wherever_it_is(monkeypatch: pytest.MonkeyPatch
 )
 @example(PLACES[0], "--a-", "@")
 def test_what_stands_around_a_secret_does_not_save_it(place: str, before: str, after: str) -> None:
-    assert SECRET not in masked(f"{before}\n{place.format(SECRET)}\n{after}")
+    assert SECRET not in masked(f"{before}\n{place.format(*2 * [SECRET])}\n{after}")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +240,19 @@ def test_what_stands_around_a_secret_does_not_save_it(place: str, before: str, a
         "proxy:a.",
         "A_TOKEN ",
         "password:\n",
+        "api:\n",
+        "api: {",
+        "api_keys:\n- ",
+        "secret: [",
+        "curl -u ",
+        "wandb login -a ",
+        "docker ",
+        "cookie: ",
+        "echo ",
+        "config set a_",
+        "auth=('",
+        "key: a1",
+        "login a password ",
     ],
 )
 def test_time_grows_with_the_text_and_no_faster(unit: str) -> None:
