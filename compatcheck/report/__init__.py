@@ -6,12 +6,12 @@ findings alone, those in ``formats/entries`` entries of the matrix. Nothing is r
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from pkgutil import iter_modules
 
 from compatcheck.files.secrets import masked
 from compatcheck.report.document import Document
+from compatcheck.terminal.messages import without_commands
 from compatcheck.terminal.screen import PLAIN, Screen
 
 
@@ -28,23 +28,14 @@ FORMATS = (*PAGE_FORMATS, *_names("formats/findings"))
 
 
 def render(document: Document, format_name: str, screen: Screen = PLAIN) -> str:
-    """The document in a format, without credentials and ending in a newline; a screen matters to text alone."""
+    """The document in a format, ending in a newline; a screen matters to text alone.
+
+    Without credentials and without a stranger's commands to a runner; the format ``github`` has only its own.
+    """
     folder = "formats" if format_name in PAGE_FORMATS else "formats.findings"
     text: str = import_module(f"compatcheck.report.{folder}.{format_name}").render(document, screen)
-    return _without_commands(masked(text), format_name)
+    text = masked(text)
+    return text if format_name == "github" else without_commands(text, _SPELLED.get(format_name, "\\x{:02x}"))
 
 
-_COMMAND = re.compile(r"^([^\S\n]*):(?=:[A-Za-z])|#(?=#\[[A-Za-z])", re.MULTILINE)
-"""What the runner of GitHub Actions takes for a command in the output of a step: ``::error::``, ``##[error]``.
-
-The second counts anywhere in a line (https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs).
-"""
 _SPELLED = {"html": "&#{:d};", "junit": "&#{:d};", "json": "\\u{:04x}", "sarif": "\\u{:04x}", "gitlab": "\\u{:04x}"}
-
-
-def _without_commands(text: str, format_name: str) -> str:
-    """The text with the first letter of a stranger's command spelled out; the format ``github`` has only its own."""
-    if format_name == "github" or not ("::" in text or "##[" in text):
-        return text
-    spelled = _SPELLED.get(format_name, "\\x{:02x}")
-    return _COMMAND.sub(lambda found: (found[1] or "") + spelled.format(ord(found[0][-1])), text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from compatcheck.language import ENGLISH, current, marked
 from compatcheck.language import gettext as _
+from compatcheck.language import marked
+from compatcheck.terminal.messages import lines
 
 _OF_CLICK = (
     marked("Invalid value: {message}"),
@@ -31,11 +32,8 @@ _OF_CLICK = (
 
 def show(error: click.ClickException) -> None:
     """Print the error, with how the command is used, to standard error."""
-    if current() == ENGLISH:
-        error.show()
-        return
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is not None:
         hint = _("Try '{command}' for help.").format(command=f"{ctx.command_path} --help")
         click.echo(f"{ctx.get_usage()}\n{hint}\n", err=True)
-    click.echo(_("Error: {message}").format(message=_(error.format_message())), err=True)
+    click.echo(lines(_("Error: {message}").format(message=_(error.format_message()))), err=True)

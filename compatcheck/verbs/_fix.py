@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compatcheck.files.secrets import masked
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.results import exit_status
-from compatcheck.terminal.messages import say
+from compatcheck.terminal.messages import lines, say
 from compatcheck.verbs import _help
 from compatcheck.verbs._output import write
 
@@ -64,7 +63,7 @@ def apply(judge: Callable[[], Sequence[Report]], known: Matrix, *, write_files: 
         fix.write(made)
     else:
         difference = fix.difference(made)
-        shown = masked(difference)
+        shown = lines(difference)
         write(shown, None)
     for each in made.outcomes:
         say(_outcome(each))
@@ -73,7 +72,7 @@ def apply(judge: Callable[[], Sequence[Report]], known: Matrix, *, write_files: 
     if made.fixed:
         say(_("nothing is written; add --write to apply the diff"))
     if shown != difference:
-        say(_("the diff shows credentials as ***, so `git apply` rejects it; use --write"))
+        say(_("the diff hides credentials or spells out control characters, so `git apply` rejects it; use --write"))
     sys.exit(exit_status.FINDINGS if made.outcomes else exit_status.CLEAN)
 
 

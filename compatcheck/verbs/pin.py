@@ -15,6 +15,7 @@ from compatcheck.advice import formats
 from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
+from compatcheck.terminal.messages import lines, one_line
 from compatcheck.terminal.stopwatch import print_times, stage
 from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import write
@@ -138,13 +139,13 @@ def command(**options: Any) -> NoReturn:
         texts=texts,
     )
     if not options["quiet"]:
-        click.echo(_("pinning {subject}").format(subject=subject.place), err=True)
+        click.echo(one_line(_("pinning {subject}").format(subject=subject.place)), err=True)
     before = {path: _content(path) for path in (output, *subject.sources) if path}
     deadline = time.monotonic() + options["budget"]
     with resolving_progress(options["budget"]) as show, stage("resolving"):
         planned = pin.plan(subject.task, lambda: time.monotonic() > deadline, show, _print_refusal)
     if isinstance(planned, search.Conflict):
-        click.echo(search.explain(planned), err=True, nl=False)
+        click.echo(lines(search.explain(planned)), err=True, nl=False)
         sys.exit(exit_status.FINDINGS)
     previous = before.get(output) if output else None
     text = pin.written(planned, format_name, previous, options["generate_hashes"], _command(output))
@@ -182,7 +183,7 @@ def _sorted_inputs(inputs: Iterable[str], snapshot: str | None) -> tuple[tuple[s
 def _print_refusal(error: CompatcheckError) -> None:
     """Say at once why the versions as they are asked for cannot be had together."""
     text = _("these versions cannot be installed together: {why}").format(why=error.seen)
-    click.echo(click.style(text, "yellow"), err=True)
+    click.echo(click.style(lines(text), "yellow"), err=True)
 
 
 def _output(options: Mapping[str, Any]) -> str | None:
@@ -248,7 +249,7 @@ def _print_outcome(report: PinReport, left_out: Iterable[str], options: Mapping[
     from compatcheck.terminal.screen import screen
 
     for line in left_out:
-        click.echo(_(line), err=True)
+        click.echo(one_line(_(line)), err=True)
     if not options["quiet"] or report.left or report.refuted or report.unverified or report.unfinished:
         text = render(document(report, verbose=options["verbose"]), "text", screen(sys.stderr))
         click.echo(text, err=True, nl=False, color=True)
@@ -261,11 +262,11 @@ def _deliver(text: str, before: Mapping[str, str | None], output: str | None, op
     previous = before.get(output) if output else None
     if options["only_diff"]:
         current = previous is not None and formats.is_current(text, previous)
-        write("" if current else formats.difference(previous or "", text, str(output)), None)
+        write("" if current else lines(formats.difference(previous or "", text, str(output))), None)
     is_current = formats.is_current(text, previous)
     if options["only_check"] and not is_current:
         said = _("{file} is out of date; update it with {command}")
-        click.echo(said.format(file=output, command=_command(output)), err=True)
+        click.echo(one_line(said.format(file=output, command=_command(output))), err=True)
     if options["only_check"] or options["only_diff"]:
         return bool(options["only_check"]) and not is_current
     for path, content in before.items():

@@ -118,6 +118,25 @@ def test_a_diff_of_fixes_shows_no_credential(tmp_path: Path) -> None:
     assert "+torch==2.5.1" in output and SECRET not in output and "`git apply` rejects it" in output
 
 
+def test_a_diff_of_fixes_holds_no_command_of_a_workflow(tmp_path: Path) -> None:
+    shutil.copytree(TUTORIAL, tmp_path / "tune")
+    requirements = tmp_path / "tune" / "requirements.txt"
+    kept = requirements.read_text(encoding="utf-8")
+    requirements.write_text(f"# ##[error]pwn ##vso[task.complete]\n# \x1b[31m\n{kept}", encoding="utf-8")
+    facts = ("--assume", "gpu.compute_capability=8.0", "--assume", "cuda.runtime=12.4")
+    output = told(tmp_path / "tune", "check", ".", "--no-probe", "--fix", *facts)
+    assert "+torch==2.5.1" in output and "pwn" in output and "`git apply` rejects it" in output
+    assert "##[" not in output and "##vso[" not in output and "\x1b" not in output
+
+
+def test_pins_name_a_folder_without_its_commands(tmp_path: Path) -> None:
+    folder = tmp_path / "##[error]a"
+    folder.mkdir()
+    (folder / "requirements.txt").write_text("torch==2.5.0\n", encoding="utf-8")
+    done = run_command(sys.executable, "pin", "##[error]a", "--offline", "--python", "3.11", cwd=tmp_path)
+    assert "error]a" in done.stderr and "##[" not in done.stderr
+
+
 def test_a_fix_follows_no_folder_that_links_out(tmp_path: Path) -> None:
     shutil.copytree(TUTORIAL, tmp_path / "elsewhere")
     (tmp_path / "tune").mkdir()
