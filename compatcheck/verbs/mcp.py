@@ -13,6 +13,7 @@ from compatcheck import __version__
 from compatcheck.errors import InputError
 from compatcheck.files import leftovers
 from compatcheck.files.reading import open_bytes
+from compatcheck.files.secrets import masked
 from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 
@@ -145,4 +146,9 @@ async def _run(
                 answer = {"exit_status": done.returncode, "report": json.load(stream)}
         except (OSError, ValueError):
             raise ToolError(done.stderr.decode(errors="replace").strip() or _("no answer")) from None
-    return json.dumps({**answer, **({"pins": done.stdout.decode()} if writes_pins else {})}, ensure_ascii=False)
+    return json.dumps({**answer, **({"pins": _shown(done.stdout)} if writes_pins else {})}, ensure_ascii=False)
+
+
+def _shown(pins: bytes) -> str:
+    """The pins without the credentials that an agent would hand on; `pin` itself keeps them in the user's own file."""
+    return masked(pins.decode(errors="replace"))

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from compatcheck.verbs.mcp import _shown
+
 mcp = pytest.importorskip("mcp")
 ROOT = Path(__file__).parents[2]
 
@@ -68,3 +70,8 @@ def test_bad_input_is_an_error_of_one_line(tmp_path: Path) -> None:
     _, (unknown, option) = ask(tmp_path, ("explain", {"name": "CC-2024-99999"}), ("check", {"paths": ["--help"]}))
     assert "the matrix has no such entry" in unknown and unknown.count("\n") == 0
     assert "there is no such file" in option
+
+
+def test_an_agent_gets_pins_without_credentials() -> None:
+    pins = b"--index-url https://user:Zq3vX9SECRET@host/simple\ntorch==2.5.1\n"
+    assert _shown(pins) == "--index-url https://***@host/simple\ntorch==2.5.1\n"
