@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from compatcheck.matrix.fetched import POINTER, About, Pointer, folder_of, newer
 from compatcheck.matrix.loading import FORMAT, bundled_folder, load_compiled
 
 _FETCHED = "the fetched matrix"
+_REVISION = re.compile(r"\w[\w.-]{0,63}")
 _STAYS = "the current matrix stays in use"
 
 
@@ -116,7 +118,8 @@ def _require_readable(folder: str) -> About:
     entries = list(known.read(None))
     tables = {name.removesuffix(".json") for name in _names(os.path.join(folder, "tables"))}
     if (
-        about != (FORMAT, known.revision, known.entries, known.date)
+        not _REVISION.fullmatch(str(about.revision))
+        or about != (FORMAT, known.revision, known.entries, known.date)
         or sum("withdrawn" not in entry for entry in entries) != known.entries
         or tables != known.tables
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import zipfile
 from collections.abc import Callable
@@ -99,10 +100,18 @@ def changed(name: str, old: bytes, new: bytes) -> Damage:
     return damage
 
 
+def with_revision(folder: Path, _: Path) -> None:
+    """A revision that would name a folder elsewhere."""
+    for name in ("about.json", "index.json"):
+        told = json.loads((folder / name).read_text("utf-8"))
+        (folder / name).write_text(json.dumps({**told, "revision": "../../evil"}), encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "damage, status, said",
     [
         (lambda folder, _: (folder / "Outside").write_text("x"), 5, "is not a plain file inside the archive"),
+        (with_revision, 5, "do not belong together"),
         (without("index.json"), 5, "index.json"),
         (without("entries.jsonl"), 5, "entries.jsonl"),
         (without("about.json"), 5, "about.json"),
