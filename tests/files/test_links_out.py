@@ -10,6 +10,7 @@ import pytest
 
 from compatcheck.errors import InputError
 from compatcheck.files.storage import write
+from compatcheck.integrations._diagnosis import write_report
 from tests.conftest import run_command
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and devices are those of POSIX")
@@ -83,3 +84,10 @@ def test_no_verb_writes_through_a_link_out(arguments: list[str], repository: Pat
     assert KEPT.strip() not in done.stdout + done.stderr
     outside = repository.parent / "outside"
     assert os.listdir(outside) == ["file.txt"] and (outside / "file.txt").read_text(encoding="utf-8") == KEPT
+
+
+def test_the_report_of_the_guard_follows_folders_and_no_link_of_its_name(repository: Path) -> None:
+    with pytest.raises(InputError, match="a link leads out"):
+        write_report("out.txt", ())
+    write_report("runs/guard.md", ())
+    assert sorted(os.listdir(repository.parent / "outside")) == ["file.txt", "guard.md"]
