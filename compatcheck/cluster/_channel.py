@@ -14,15 +14,16 @@ _CHUNK = 1 << 18
 class Channel:
     """Messages over one TCP connection; ``gone`` is why it carries no more, empty while it does.
 
-    ``rank`` is whose it is, once that is known.
+    ``rank`` is whose it is, once that is known; of a guest it is not, and so little is taken from one.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, is_guest: bool = False) -> None:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.connection = connection
         self.gone = ""
         self.rank: int | None = None
+        self.is_guest = is_guest
         self._incoming = bytearray()
         self._outgoing = bytearray()
 
@@ -65,7 +66,8 @@ class Channel:
         *lines, rest = self._incoming.split(b"\n")
         self._incoming = rest
         found = [_messages.decoded(bytes(line)) for line in lines]
-        if None in found or len(rest) > limits.MESSAGE_BYTES:
+        most = limits.HELLO_BYTES if self.is_guest and not lines else limits.MESSAGE_BYTES
+        if None in found or len(rest) > most:
             self.gone = "the rank sent an invalid message"
         return [message for message in found if message is not None]
 

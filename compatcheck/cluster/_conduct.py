@@ -6,7 +6,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compatcheck.cluster import _watch
 from compatcheck.cluster._hub import Heard
@@ -178,7 +178,14 @@ class Conductor:
         if isinstance(message, Ended):
             each.ended = message
             return True
-        event = message.event
+        try:
+            return self._take(message.event, each)
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            each.error = (time.time(), heard.rank, "the process sent a line of another shape")
+        return True
+
+    def _take(self, event: Mapping[str, Any], each: _Progress) -> bool:
+        """Whether a line of a diary tells of progress. Raises what reading a line of another shape raises."""
         if "mark" in event:
             each.arrived, each.doing, each.frame = int(event["arrived"]), str(event["mark"]), ""
         elif "frame" in event:
@@ -186,8 +193,10 @@ class Conductor:
             each.places.append((time.monotonic(), each.frame))
             return False
         elif "error" in event:
-            each.error = (float(event["at"]), heard.rank, str(event["error"]))
+            each.error = (float(event["at"]), each.rank, str(event["error"]))
         elif "answer" in event:
+            if not isinstance(event["answer"].get("measured", {}), dict):
+                raise TypeError
             each.answers[int(event["number"])] = event["answer"]
         return True
 

@@ -108,7 +108,7 @@ class Hub:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             connection, peer = self.listener.accept()
-            channel = Channel(connection)
+            channel = Channel(connection, is_guest=True)
             seen = peer[0].removeprefix("::ffff:")
             self._unnamed.add(channel)
             self.selector.register(connection, selectors.EVENT_READ, channel)
@@ -138,7 +138,7 @@ class Hub:
             channel.gone = "another process has this rank"
             return
         self._unnamed.discard(channel)
-        self.channels[hello.rank], channel.rank = channel, hello.rank
+        self.channels[hello.rank], channel.rank, channel.is_guest = channel, hello.rank, False
         seen = channel.connection.getpeername()[0].removeprefix("::ffff:")
         self.addresses[hello.rank] = seen
         if not _is_loopback(seen) and not self.outer:

@@ -58,7 +58,8 @@ class Leader:
         for heard in self.hub.poll(seconds):
             message = heard.message
             if isinstance(message, Hello):
-                self.ledger.hear(message)
+                if message.rank == heard.rank:
+                    self.ledger.hear(message)
             elif isinstance(message, Has):
                 if self.ledger.note(heard.rank, message):
                     self.hub.send(heard.rank, Want())

@@ -7,11 +7,18 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from compatcheck.files import limits
+
 PROTOCOL = 1
 
 
 class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Rank = Annotated[int, Field(ge=0, le=limits.RANKS)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+Text = Annotated[str, Field(max_length=limits.WORDS_CHARACTERS)]
 
 
 class Greeting(_Message):
@@ -27,12 +34,12 @@ class Hello(_Message):
     """A rank presents itself before it looks at its machine; ``port`` is where other nodes can reach it."""
 
     kind: Literal["hello"] = "hello"
-    rank: int
-    local_rank: int
-    node: str
-    place: str
-    version: str
-    port: int = 0
+    rank: Rank
+    local_rank: Rank
+    node: Text
+    place: Text
+    version: Text
+    port: Port = 0
 
 
 class Has(_Message):
@@ -43,10 +50,10 @@ class Has(_Message):
     """
 
     kind: Literal["has"] = "has"
-    digest: str = ""
-    torch: str | None = None
-    gpus: int = 0
-    unread: str = ""
+    digest: Text = ""
+    torch: Text | None = None
+    gpus: Annotated[int, Field(ge=0, le=limits.GPUS)] = 0
+    unread: Text = ""
 
 
 class Want(_Message):
@@ -65,7 +72,7 @@ class Reach(_Message):
     """Try to connect to each of these ranks, by number, within so many seconds."""
 
     kind: Literal["reach"] = "reach"
-    peers: dict[int, tuple[str, int]]
+    peers: dict[Rank, tuple[Text, Port]]
     seconds: float
 
 
@@ -73,7 +80,7 @@ class Reached(_Message):
     """Those that could not be reached, with what was seen."""
 
     kind: Literal["reached"] = "reached"
-    failed: dict[int, str]
+    failed: dict[Rank, Text]
 
 
 class Work(_Message):
@@ -108,8 +115,8 @@ class Ended(_Message):
 
     kind: Literal["ended"] = "ended"
     turn: int
-    status: int | None
-    tail: str
+    status: Annotated[int, Field(ge=-(2**31), lt=2**32)] | None
+    tail: Text
 
 
 class Beat(_Message):
@@ -131,7 +138,7 @@ class Leaving(_Message):
     """The rank ends because of what it says here, not by itself."""
 
     kind: Literal["leaving"] = "leaving"
-    why: str
+    why: Text
 
 
 class Over(_Message):

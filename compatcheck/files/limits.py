@@ -330,6 +330,15 @@ FETCH_SECONDS = 300.0
 MESSAGE_BYTES = 64 << 20
 """A message of a rank in `cluster`. The rank counts as lost."""
 
+HELLO_BYTES = 1 << 16
+"""What a connection to rank 0 sends before it names its rank. The connection is closed."""
+
+RANKS = 1 << 24
+"""The number of a rank. A message with a larger one is invalid, and the rank counts as lost."""
+
+WORDS_CHARACTERS = 1 << 14
+"""A text in such a message, such as the name of a node. The message is invalid."""
+
 EVENTS_BYTES = 64 << 20
 """Output of the process of a probe. The rest is not read, and the probe has no result."""
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from compatcheck import probes
-from compatcheck.cluster import _launch, _watch
+from compatcheck.cluster import _launch, _messages, _watch
+from compatcheck.cluster._channel import Channel
+from compatcheck.cluster._conduct import Conductor, _Progress
+from compatcheck.cluster._hub import Heard
 from compatcheck.cluster._ledger import Ledger
 from compatcheck.cluster._messages import Has, Hello
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.pipelines.cluster import _live
 from compatcheck.probes.distributed import link_speed
 
@@ -179,3 +185,51 @@ def test_every_pair_meets_once(world: int) -> None:
 def test_a_joint_probe_says_which_ranks_take_part(probe: str, chosen: tuple[int, ...]) -> None:
     leader = SimpleNamespace(firsts=lambda: {"one": 0, "two": 3})
     assert _live._choose(probes.joint_ranks(probe), tuple(range(6)), cast(Any, leader)) == chosen
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind":"hello","rank":-1,"local_rank":0,"node":"n","place":"p","version":"1"}',
+        '{"kind":"hello","rank":1,"local_rank":0,"node":"n","place":"p","version":"1","port":99999}',
+        '{"kind":"reach","peers":{"1":["host",70000]},"seconds":1}',
+        '{"kind":"has","gpus":-5}',
+        '{"kind":"leaving","why":"' + "x" * 100_000 + '"}',
+        '{"kind":"ended","turn":1,"status":' + "9" * 400 + ',"tail":""}',
+        "[" * 100_000,
+        "\x00",
+    ],
+    ids=range(8),
+)
+def test_what_no_rank_sends_is_no_message(line: str) -> None:
+    assert _messages.decoded(line.encode()) is None
+
+
+def test_little_is_taken_from_a_connection_without_a_rank() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as stranger:
+        stranger.connect(listener.getsockname())
+        guest = Channel(listener.accept()[0], is_guest=True)
+        stranger.sendall(b"x" * (limits.HELLO_BYTES + 1000))
+        deadline = time.monotonic() + 10
+        while not guest.gone and time.monotonic() < deadline:
+            assert guest.receive() == []
+        guest.close()
+        assert guest.gone == "the rank sent an invalid message"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"mark": "x"},
+        {"mark": "x", "arrived": "many"},
+        {"error": "x", "at": None},
+        {"answer": 3, "number": 0},
+        {"answer": {"measured": []}, "number": 0},
+        {"answer": {"measured": {}}, "number": "first"},
+        {"mark": "x", "arrived": float("inf")},
+    ],
+)
+def test_a_diary_of_another_shape_is_an_error_of_its_rank(event: dict[str, Any]) -> None:
+    conductor, progress = Conductor(cast("Any", None), lambda probe, at: None), {3: _Progress(3)}
+    assert conductor._note(Heard(3, _messages.Said(turn=0, event=event)), progress)
+    assert progress[3].error is not None and progress[3].error[1] == 3

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from compatcheck import __version__, cluster, probes
 from compatcheck.cluster import Conductor, Has, Hub, Leader, Participant, Plan, Stopped, Work
 from compatcheck.environment import Environment
-from compatcheck.errors import CompatcheckError
+from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.language import gettext as _
 from compatcheck.pipelines.cluster._present import Presented, hello
 from compatcheck.results.cluster import Link
@@ -24,6 +24,8 @@ from compatcheck.terminal.progress import probe_progress
 _SLOW_SHARE = 0.4
 _NODES_THAT_COMPARE = 3
 _SPREAD = 4
+_OTHER_SHAPE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What reading answers raises that no probe gives: a rank is another machine, and its interpreter may be anybody's."""
 
 
 class Trials(NamedTuple):
@@ -89,7 +91,13 @@ def _look(leader: Leader, trials: Trials) -> Live:
         leader.settle()
         limits.append("the launcher or a user ended the run before it finished")
     ledger = leader.ledger
-    environments = {digest: Environment.from_snapshot(snapshot) for digest, snapshot in ledger.snapshots.items()}
+    environments: dict[str, Environment] = {}
+    for digest, snapshot in list(ledger.snapshots.items()):
+        try:
+            environments[digest] = Environment.from_snapshot(snapshot)
+        except InputError as error:
+            leader.fail("unread", [member.rank or 0 for member in ledger.members()[digest]], str(error))
+            del ledger.snapshots[digest]
     gathered = cluster.Gathered(ledger.members(), environments, ledger.snapshots, tuple(leader.failures))
     return Live(gathered, tuple(results), tuple(links), tuple(limits), cut_short)
 
@@ -130,13 +138,18 @@ def _try(
             f"rank {number} is {'' if member.rank == number else f'rank {member.rank} of the run, '}on {member.node}"
             for number, member in enumerate(leader.members(chosen))
         ]
-        result = probes.joint_result(name, outcomes, stands_in, names, time.monotonic() - started)
+        try:
+            result = probes.joint_result(name, outcomes, stands_in, names, time.monotonic() - started)
+            between = list(_links(outcomes, [member.node for member in leader.members(chosen)]))
+        except _OTHER_SHAPE:
+            limits.append(f"{name} has no result: a rank sent measurements of another shape")
+            continue
         if broken:
             result = result._replace(outcome="timeout", why=f"{broken}; before that: {result.why}")
         elif unmet:
             result = result._replace(outcome="skip", why=unmet)
         results.append(result._replace(why=f"{len(chosen)} ranks over {backend}: {result.why}"))
-        links += _links(outcomes, [member.node for member in leader.members(chosen)])
+        links += between
     if device == "cpu" and results:
         limits.append(
             "tested on the CPU over gloo, which has no streams, so faults in the overlap of GPU streams do not appear"
