@@ -36,7 +36,7 @@ class Hello(_Message):
     kind: Literal["hello"] = "hello"
     rank: Rank
     local_rank: Rank
-    node: Text
+    node: Annotated[str, Field(max_length=limits.NODE_CHARACTERS)]
     place: Text
     version: Text
     port: Port = 0

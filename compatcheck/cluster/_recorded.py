@@ -10,6 +10,7 @@ from compatcheck.cluster import _digest
 from compatcheck.cluster._groups import natural
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.results.cluster import Failure, Member
 
 _DOING = "reading the snapshots in"
@@ -53,7 +54,8 @@ def _member(snapshot: Mapping[str, object], path: str) -> Member:
     node = snapshot.get("node")
     if isinstance(node, Mapping) and isinstance(node.get("name"), str):
         rank = node.get("rank")
-        return Member(rank if isinstance(rank, int) else None, node["name"])
+        number = rank if isinstance(rank, int) and 0 <= rank <= limits.RANKS else None
+        return Member(number, node["name"][: limits.NODE_CHARACTERS])
     return Member(None, os.path.basename(path).removesuffix(".json"))
 
 

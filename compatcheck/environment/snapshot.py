@@ -20,7 +20,11 @@ def load_snapshot(text: str, source: str) -> Environment:
 
     Raises `InputError` where it is not JSON, of another schema version, or a value has a wrong type.
     """
-    document = json_object(text, source)
+    return check_snapshot(json_object(text, source), source)
+
+
+def check_snapshot(document: dict[str, Any], source: str) -> Environment:
+    """The same for a document that is parsed already."""
     _require_version(document, source)
     if isinstance(document.get("training"), dict):
         document["training"] = _with_numbers(document["training"])

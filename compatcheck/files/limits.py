@@ -336,6 +336,9 @@ HELLO_BYTES = 1 << 16
 RANKS = 1 << 24
 """The number of a rank. A message with a larger one is invalid, and the rank counts as lost."""
 
+NODE_CHARACTERS = 255
+"""The name of a node, the limit of host names. Longer names are cut."""
+
 WORDS_CHARACTERS = 1 << 14
 """A text in such a message, such as the name of a node. The message is invalid."""
 

@@ -14,6 +14,7 @@ from compatcheck.cluster import _launch, _messages, _watch
 from compatcheck.cluster._channel import Channel
 from compatcheck.cluster._conduct import Conductor, _Progress
 from compatcheck.cluster._hub import Heard
+from compatcheck.cluster._lead import Leader
 from compatcheck.cluster._ledger import Ledger
 from compatcheck.cluster._messages import Has, Hello
 from compatcheck.errors import InputError
@@ -233,3 +234,16 @@ def test_a_diary_of_another_shape_is_an_error_of_its_rank(event: dict[str, Any])
     conductor, progress = Conductor(cast("Any", None), lambda probe, at: None), {3: _Progress(3)}
     assert conductor._note(Heard(3, _messages.Said(turn=0, event=event)), progress)
     assert progress[3].error is not None and progress[3].error[1] == 3
+
+
+@pytest.mark.parametrize(
+    "snapshot", [{}, {"schema_version": 1, "distributions": 7}, {"schema_version": 1, "locations": {"a": 3}}]
+)
+def test_a_snapshot_that_cannot_be_read_is_a_failure_of_its_rank(snapshot: dict[str, Any]) -> None:
+    leader = Leader(cast("Any", SimpleNamespace(launch=SimpleNamespace(world=2))), "1", 1.0)
+    for rank, digest, facts in ((0, "good", {"schema_version": 1}), (1, "bad", snapshot)):
+        leader.ledger.hear(Hello(rank=rank, local_rank=0, node=f"n{rank}", place="p", version="1"))
+        leader.ledger.note(rank, Has(digest=digest, torch="2.5.0"))
+        leader.ledger.keep(digest, facts)
+    assert list(_live._environments(leader)) == ["good"]
+    assert [(each.fault, [member.rank for member in each.members]) for each in leader.failures] == [("unread", [1])]

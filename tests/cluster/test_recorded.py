@@ -121,3 +121,10 @@ def test_what_is_a_machines_own_does_not_tell_it_apart() -> None:
     other = {**NODE, "gpus": [{**H100, "uuid": "GPU-2"}], "unknown": {"training": "none given"}, "node": {"name": "x"}}
     assert _digest.digest(other) == _digest.digest(NODE)
     assert _digest.digest({**NODE, "gpus": [H100, H100]}) != _digest.digest(NODE)
+
+
+def test_a_name_without_end_and_a_rank_that_is_none_are_bounded(tmp_path: Path) -> None:
+    for number, node in enumerate(({"name": "a" * 100_000, "rank": -5}, {"name": "b", "rank": 10**30})):
+        write(tmp_path, f"n{number}", {"schema_version": 1, "distributions": {"torch": "2.5.0"}, "node": node})
+    _, text = judged(tmp_path)
+    assert "a" * 255 in text and "a" * 256 not in text and str(10**30) not in text

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from compatcheck import __version__, cluster, probes
 from compatcheck.cluster import Conductor, Has, Hub, Leader, Participant, Plan, Stopped, Work
 from compatcheck.environment import Environment
+from compatcheck.environment.snapshot import check_snapshot
 from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.language import gettext as _
 from compatcheck.pipelines.cluster._present import Presented, hello
@@ -91,15 +92,22 @@ def _look(leader: Leader, trials: Trials) -> Live:
         leader.settle()
         limits.append("the launcher or a user ended the run before it finished")
     ledger = leader.ledger
-    environments: dict[str, Environment] = {}
-    for digest, snapshot in list(ledger.snapshots.items()):
-        try:
-            environments[digest] = Environment.from_snapshot(snapshot)
-        except InputError as error:
-            leader.fail("unread", [member.rank or 0 for member in ledger.members()[digest]], str(error))
-            del ledger.snapshots[digest]
+    environments = _environments(leader)
     gathered = cluster.Gathered(ledger.members(), environments, ledger.snapshots, tuple(leader.failures))
     return Live(gathered, tuple(results), tuple(links), tuple(limits), cut_short)
+
+
+def _environments(leader: Leader) -> dict[str, Environment]:
+    """The environments of the snapshots; ranks whose snapshot cannot be read are failures, and it is dropped."""
+    ledger, environments = leader.ledger, dict[str, Environment]()
+    for digest, snapshot in list(ledger.snapshots.items()):
+        ranks = [member.rank or 0 for member in ledger.members()[digest]]
+        try:
+            environments[digest] = check_snapshot(dict(snapshot), f"rank {ranks[0]}")
+        except InputError as error:
+            leader.fail("unread", ranks, str(error))
+            del ledger.snapshots[digest]
+    return environments
 
 
 def _try(

@@ -10,6 +10,7 @@ from compatcheck import __version__, cluster, matrix
 from compatcheck.cluster import Has, Hello
 from compatcheck.environment import Environment, Target
 from compatcheck.errors import CompatcheckError
+from compatcheck.files import limits
 from compatcheck.installed.gpu_state import collect_gpu_state
 from compatcheck.installed.target import NoEnvironmentError, find_target, own_target
 from compatcheck.installed.trust import may_start
@@ -49,7 +50,11 @@ class Presented(NamedTuple):
 def hello(launch: cluster.Launch) -> Hello:
     """How a rank presents itself."""
     return Hello(
-        rank=launch.rank, local_rank=launch.local_rank, node=launch.node, place=launch.place, version=__version__
+        rank=launch.rank,
+        local_rank=launch.local_rank,
+        node=launch.node[: limits.NODE_CHARACTERS],
+        place=launch.place,
+        version=__version__,
     )
 
 
@@ -58,13 +63,21 @@ def present(known: matrix.Matrix, paths: tuple[str, ...], python: str | None, ha
     try:
         found, target = here(known, paths, python, hash_weights)
     except CompatcheckError as error:
-        return Presented(Has(unread=str(error)), {}, None)
+        return Presented(Has(unread=str(error)[: limits.WORDS_CHARACTERS]), {}, None)
     snapshot = found.dump()
     if target is not None and not may_start(target, (), os.environ):
         return Presented(Has(digest=cluster.digest(snapshot)), snapshot, None, target.prefix)
     torch = found.section("distributions").get("torch")
     gpus = len(found.facts.get("gpus") or ()) if found.section("torch_build").get("cuda") else 0
-    return Presented(Has(digest=cluster.digest(snapshot), torch=torch, gpus=gpus), snapshot, target)
+    return Presented(
+        Has(
+            digest=cluster.digest(snapshot),
+            torch=torch and torch[: limits.WORDS_CHARACTERS],
+            gpus=min(gpus, limits.GPUS),
+        ),
+        snapshot,
+        target,
+    )
 
 
 def here(
