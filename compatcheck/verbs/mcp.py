@@ -139,8 +139,11 @@ async def _run(
         file = os.path.join(folder, "report.json")
         form = ["--report", f"json={file}"] if writes_pins else ["--format", "json"]
         line = [sys.executable, "-c", _PROGRAM.format(path=sys.path), verb, *form, *options, "--", *arguments]
-        with anyio.fail_after(_LONGEST_SECONDS):
-            done = await anyio.run_process(line, check=False, env={**os.environ, **({} if online else _NO_NETWORK)})
+        try:
+            with anyio.fail_after(_LONGEST_SECONDS):
+                done = await anyio.run_process(line, check=False, env={**os.environ, **({} if online else _NO_NETWORK)})
+        except (OSError, ValueError) as error:  # an argument with a null byte, or longer than the system allows
+            raise ToolError(f"compatcheck: starting {verb}: {error}") from None
         try:
             with open_bytes(file) if writes_pins else io.BytesIO(done.stdout) as stream:
                 answer = {"exit_status": done.returncode, "report": json.load(stream)}

@@ -72,6 +72,12 @@ def test_bad_input_is_an_error_of_one_line(tmp_path: Path) -> None:
     assert "there is no such file" in option
 
 
+def test_an_argument_that_no_process_takes_is_named(tmp_path: Path) -> None:
+    _, (null, long) = ask(tmp_path, ("explain", {"name": "a\0"}), ("explain", {"name": "x" * 300_000}))
+    assert null.endswith("compatcheck: starting explain: embedded null byte")
+    assert "compatcheck: starting explain: " in long and "too long" in long
+
+
 def test_an_agent_gets_pins_without_credentials() -> None:
     pins = b"--index-url https://user:Zq3vX9SECRET@host/simple\ntorch==2.5.1\n"
     assert _shown(pins) == "--index-url https://***@host/simple\ntorch==2.5.1\n"
