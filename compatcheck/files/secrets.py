@@ -171,7 +171,11 @@ _RULES = (
     # what looks like one wherever it stands
     LazyPattern(
         rf"()(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})(?![A-Za-z0-9])",
-        marks=("hf_", "gh", "gl", "akia", "asia", "xox", "pypi-age", "npm_", "nvapi-", "aiza", "sk-", "eyj"),
+        marks=(
+            *("hf_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "glrt-", "gldt-", "glptt-"),
+            *("glcbt-", "glsoat-", "glagent-", "akia", "asia", "xox", "pypi-age", "npm_", "nvapi-", "aiza", "sk-"),
+            "eyj",
+        ),
     ),
 )
 

@@ -8,8 +8,9 @@ only where a snapshot or the table of model families states it.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
+from functools import cache
 from typing import NamedTuple, Protocol, cast
 
 from compatcheck.environment import Environment, Unknown
@@ -49,22 +50,24 @@ def computed_traits() -> frozenset[str]:
 def trait_finder(table: Table) -> TraitFinder:
     """A function that decides whether an environment has a trait, computing each one at most once."""
     known: dict[str, TraitVerdict] = {}
+    families = cache(lambda model: _family(model, table))
 
     def find(name: str, environment: Environment) -> TraitVerdict:
         if name not in known:
-            known[name] = _find(name, environment, table)
+            known[name] = _find(name, environment, table, families)
         return known[name]
 
     return find
 
 
-def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
+def _find(name: str, environment: Environment, table: Table, families: Callable[[str], _Family]) -> TraitVerdict:
     if name in computed_traits():
         unit = cast(_Unit, importlib.import_module(f"{_UNITS}.{name.replace('-', '_')}"))
         return unit.find(environment, table)
     if name in trait_names.from_trainers():
         return _find_in_trainers(name, environment)
-    family = _family(environment, table)
+    model = environment.get("model.name")
+    family = families(model) if isinstance(model, str) else _Family()
     stated = environment.get("model.traits")
     if not isinstance(stated, Unknown) and name in (stated or ()):
         return TraitVerdict(True)
@@ -105,11 +108,8 @@ def _find_in_trainers(name: str, environment: Environment) -> TraitVerdict:
     return TraitVerdict(name in (traits or ())) if known else TraitVerdict(None, missing=("trainer.traits",))
 
 
-def _family(environment: Environment, table: Table) -> _Family:
-    """The published family of the model's name and what its own name adds; nothing where no name is known."""
-    name = environment.get("model.name")
-    if not isinstance(name, str):
-        return _Family()
+def _family(name: str, table: Table) -> _Family:
+    """The published family of a model's name and what its own name adds."""
     from compatcheck.inference.model_families import rows_of
 
     rows = rows_of(name, table("model-families"))

@@ -187,22 +187,25 @@ def match_parts(
     conditions: Conditions, environment: Environment, traits: TraitFinder, known: dict[str, Verdict], inferred: Bounds
 ) -> Iterator[tuple[str, Verdict]]:
     """The verdict on each condition by its path; the demands on one GPU are one, called ``gpu``."""
-    gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
+    gpu: Conditions = {}
     verdict_on = environment.verdict_on if isinstance(environment, ManyEnvironments) else None
     for path, condition in conditions.items():
-        whole = gpu if path in gpu else condition
-        key = f"{path} {whole!r}"
-        if key not in known:
+        of_gpu = path.startswith("gpu.")
+        if of_gpu and not gpu:
+            gpu = {each: wanted for each, wanted in conditions.items() if each.startswith("gpu.")}
+        key = f"{path} {gpu if of_gpu else condition!r}"
+        part = known.get(key)
+        if part is None:
             if verdict_on:
-                known[key] = verdict_on(gpu if path in gpu else {path: condition})
-            elif path in gpu:
-                known[key] = _match_gpus(gpu, environment)
+                part = verdict_on(gpu if of_gpu else {path: condition})
+            elif of_gpu:
+                part = _match_gpus(gpu, environment)
             else:
-                known[key] = _match_key(path, condition, environment, inferred, traits)
-        part = known[key]
+                part = _match_key(path, condition, environment, inferred, traits)
+            known[key] = part
         if part.holds is None and is_left_off(path, condition):
             part = part._replace(expected=True)
-        yield "gpu" if path in gpu else path, part
+        yield "gpu" if of_gpu else path, part
 
 
 def join_parts(conditions: Conditions, parts: Mapping[str, Verdict], environment: Environment) -> Verdict:
