@@ -282,7 +282,7 @@ class Interfaces:
                 above = self.refusal(Ask("call", base, "", -1, (why[1],), "", (), ask.line), releases)
                 if above is not None and above.kind == "keyword" and above.accepts:
                     return above._replace(target=dotted, base=above.base or base)
-        return Refusal(package, why[0], dotted, why[1], accepts, self._renamed(*found, why[1]), ask.line)
+        return Refusal(package, why[0], dotted, why[1], accepts, self.renamed(*found, why[1]), ask.line)
 
     def _needed(self, package: str, dotted: str, release: Version) -> Sequence[str]:
         """The distributions without which a module does not have a name."""
@@ -348,7 +348,7 @@ class Interfaces:
         )
         return found
 
-    def _renamed(self, package: str, key: str, name: str) -> str:
+    def renamed(self, package: str, key: str, name: str) -> str:
         """What a parameter is called now, as a release that took both names says."""
         mark = f"+{name}>"
         for signature in self.signatures(package, key):

@@ -140,7 +140,8 @@ def _judged(judge: _Judge, texts: Mapping[str, str]) -> Sequence[Report] | None:
 
 def _helps(finding: Finding, remedy: Remedy, before: Sequence[Report], after: Sequence[Report]) -> bool:
     """Whether the finding is gone, no bad one came, and the settings that the remedy names are what it wants."""
-    if _count(after, finding) >= _count(before, finding):
+    counted = _bad_count if remedy.action else _count
+    if counted(after, finding) >= counted(before, finding):
         return False
     if Counter(_key(each) for each, _ in _bad(after)) - Counter(_key(each) for each, _ in _bad(before)):
         return False
@@ -159,6 +160,11 @@ def _bad(reports: Sequence[Report]) -> Iterator[tuple[Finding, Environment]]:
 def _count(reports: Sequence[Report], finding: Finding) -> int:
     """How often the finding is there, possible ones included: an edit that hides a fact is no remedy."""
     return sum(_key(each) == _key(finding) for report in reports for each in report.findings)
+
+
+def _bad_count(reports: Sequence[Report], finding: Finding) -> int:
+    """How often the finding is affected: a keyword that the release refuses is no fact that its removal hides."""
+    return sum(_key(each) == _key(finding) for each, _ in _bad(reports))
 
 
 def _key(finding: Finding) -> tuple[str, str]:

@@ -55,9 +55,11 @@ def require_consistent(*, fix: bool, write_files: bool, unsafe_fixes: bool) -> N
 def apply(judge: Callable[[], Sequence[Report]], known: Matrix, *, write_files: bool, unsafe_fixes: bool) -> None:
     """Write the fixes, or print them as a diff and exit with 1 if there was anything to fix."""
     from compatcheck.advice.fixes import Known
+    from compatcheck.interfaces.history import Interfaces
     from compatcheck.pipelines import fix
 
-    packages = Known(known.table("release-history")["releases"], known.table("torch-companions")["releases"])
+    history, companions = known.table("release-history"), known.table("torch-companions")
+    packages = Known(history["releases"], companions["releases"], Interfaces(known.table))
     made = fix.fix(judge, packages, unsafe=unsafe_fixes)
     if write_files:
         fix.write(made)

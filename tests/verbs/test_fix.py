@@ -82,6 +82,35 @@ def test_keywords_get_their_new_name_and_comments_stay(tmp_path: Path) -> None:
     assert (before, (tmp_path / "train.py").read_text(), bad(tmp_path)) == (2, wanted, [])
 
 
+REFUSED = """\
+from transformers import Trainer, TrainingArguments
+
+args = TrainingArguments(
+    "out",
+    no_cuda=True,  # an old name
+    # the rate stays
+    learning_rate=1e-4, half_precision_backend="auto",
+    use_cpu=(
+        True
+    ), tf32=False,
+    overwrite_output_dir=bool(
+        1
+    ),
+    jit_mode_eval=False)
+Trainer(model=None, args=args).train()
+"""
+
+
+def test_refused_keywords_leave_a_long_call(tmp_path: Path) -> None:
+    lay(tmp_path, train__py=REFUSED, requirements__txt="transformers==5.24.0\n")
+    assert fix(tmp_path, "--write").returncode == 1 and (tmp_path / "train.py").read_text() == REFUSED
+    fix(tmp_path, "--write", "--unsafe-fixes")
+    wanted = REFUSED.replace("    no_cuda=True,  # an old name\n", "").replace(' half_precision_backend="auto",', "")
+    wanted = wanted.replace("    overwrite_output_dir=bool(\n        1\n    ),\n", "")
+    wanted = wanted.replace(",\n    jit_mode_eval=False)", ")")
+    assert (tmp_path / "train.py").read_text() == wanted
+
+
 @pytest.mark.parametrize(
     ("written", "wanted"),
     [

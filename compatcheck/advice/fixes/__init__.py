@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from compatcheck.advice.fixes import _python, _requirements, _scalars
 from compatcheck.environment import Environment, Location
+from compatcheck.interfaces.history import Interfaces, is_in
 from compatcheck.results.findings import Finding, Remedy
 
 _MOST = 12
@@ -31,10 +32,11 @@ class Change(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Of packages: their releases by name, and by release of torch what belongs to it."""
+    """Of packages: their releases by name, by release of torch what belongs to it, and what their calls take."""
 
     releases: Mapping[str, Collection[str]]
     companions: Mapping[str, Mapping[str, str]]
+    interfaces: Interfaces
 
 
 class Place(NamedTuple):
@@ -62,6 +64,8 @@ def candidates(finding: Finding, remedy: Remedy, place: Place, *, unsafe: bool) 
         parts += variables if unsafe else [[]]
     if remedy.code:
         parts.append(list(_of_code(remedy.code, finding, place.environment, unsafe=unsafe)))
+    if remedy.action and not parts and unsafe:
+        parts.append(list(_without_refused(finding, place)))
     if not remedy.config and not parts:
         return
     for changes in islice(product(*parts), _MOST):
@@ -171,6 +175,29 @@ def _of_code(code: str, finding: Finding, environment: Environment, *, unsafe: b
     if unsafe and call.value != "...":
         for file in dict.fromkeys(each.file for each in environment.locations.values() if each.file.endswith(".py")):
             yield Change(file, _python.with_keyword(*call))
+
+
+def _without_refused(finding: Finding, place: Place) -> Iterator[Change]:
+    """The call on the finding's line without the keywords that the release does not take."""
+    at = finding.location
+    if at is None or at.line is None or not at.file.endswith(".py"):
+        return
+    versions = {
+        name: Version(found)
+        for name in finding.packages
+        if isinstance(found := place.environment.get(f"distributions.{name}"), str)
+    }
+    interfaces = place.known.interfaces
+
+    def is_refused(function: str, keyword: str) -> bool:
+        for package, key in interfaces.named(function):
+            if package in versions:
+                runs = tuple(interfaces.accepting(package, key, -1, (keyword,), versions))
+                if runs and not is_in(versions[package], runs):
+                    return not interfaces.renamed(package, key, keyword)
+        return False
+
+    yield Change(at.file, _python.without(at.line, is_refused))
 
 
 def _place(path: str, environment: Environment) -> Location | None:

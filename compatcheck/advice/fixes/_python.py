@@ -86,6 +86,28 @@ def with_keyword(function: str, keyword: str, value: str) -> Apply:
     return apply
 
 
+def without(line: int, is_refused: Callable[[str, str], bool]) -> Apply:
+    """Remove the keywords that are refused from the call that has one of them on this line."""
+
+    def apply(text: str) -> str | None:
+        tree = _parsed(text)
+        for call in ast.walk(tree) if tree else ():
+            if isinstance(call, ast.Call) and any(_is_on(line, each) for each in call.keywords):
+                function = ast.unparse(call.func).rpartition(".")[2]
+                refused = [each for each in call.keywords if each.arg and is_refused(function, each.arg)]
+                if any(_is_on(line, each) for each in refused):
+                    for each in reversed(refused):
+                        text = _without_argument(text, call, each)
+                    return text
+        return None
+
+    return apply
+
+
+def _is_on(line: int, node: ast.keyword) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
 def _parsed(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
@@ -102,7 +124,7 @@ def _is_of(call: ast.Call, function: str) -> bool:
 def _keywords(text: str, line: int) -> list[ast.keyword]:
     tree = _parsed(text)
     found = [] if tree is None else [each for each in ast.walk(tree) if isinstance(each, ast.keyword) and each.arg]
-    return [each for each in found if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    return [each for each in found if _is_on(line, each)]
 
 
 def _imported(text: str, line: int, new: ast.ImportFrom, from_another_package: bool) -> str | None:
@@ -194,7 +216,25 @@ def _with_argument(text: str, call: ast.Call, argument: str) -> str:
     return f"{text[:end]}, {argument}{text[end:]}"
 
 
-def _end(node: ast.expr | ast.stmt | ast.alias) -> tuple[int, int]:
+def _without_argument(text: str, call: ast.Call, gone: ast.keyword) -> str:
+    """The call without an argument, and without the lines that it has for itself.
+
+    Arguments behind it may be gone already.
+    """
+    start, end = _offset(text, gone.lineno, gone.col_offset), _offset(text, *_end(gone))
+    before = max((_end(each) for each in (*call.args, *call.keywords) if _end(each) < _end(gone)), default=None)
+    comma = re.compile(r"\s*,[ \t]*").match(text, end)
+    after = comma.end() if comma else end
+    line_start = text.rfind("\n", 0, start) + 1
+    rest = text[after:].partition("\n")[0]
+    if not text[line_start:start].strip() and (not rest.strip() or rest.startswith("#")):
+        return text[:line_start] + text[after + len(rest) + 1 :]
+    if comma and not text[after:].lstrip().startswith(")"):
+        return (text[:start] if rest.strip() else text[:start].rstrip(" ")) + text[after:]
+    return text[: _offset(text, *before) if before else start] + text[end:]
+
+
+def _end(node: ast.expr | ast.stmt | ast.alias | ast.keyword) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
