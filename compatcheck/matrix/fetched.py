@@ -59,7 +59,9 @@ def read_pointer() -> Pointer | None:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise DataError("reading the version of the active matrix in", path, f"{error!r}", _AGAIN) from None
+        raise DataError(
+            "reading the version of the active matrix in", path, f"the file is damaged: {error!r}", _AGAIN
+        ) from None
     return pointer
 
 
@@ -71,7 +73,7 @@ def read_about(folder: str, advice: str = "reinstall compatcheck") -> About:
             told = json.load(stream)
         return About(*(told[key] for key in ABOUT_KEYS))
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise DataError("reading", path, f"{error!r}", advice) from None
+        raise DataError("reading", path, f"the file is damaged: {error!r}", advice) from None
 
 
 def newer_than(bundled: str, number: int) -> str | None:

@@ -130,7 +130,7 @@ def _write(path: Path, text: str) -> None:
 
 def _unwritable(path: str, error: OSError) -> CompatcheckError:
     advice = "free some space, or" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable or"
-    return CompatcheckError("prepare probe in", path, error.strerror or str(error), f"{advice} set TMPDIR")
+    return CompatcheckError("preparing a probe in", path, error.strerror or str(error), f"{advice} set TMPDIR")
 
 
 def _absolute_files(request: Request) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def start(command: list[str], control: Path, stdin: int = subprocess.DEVNULL) ->
         )
     except OSError as error:
         raise InputError(
-            "run a probe with",
+            "running a probe with",
             command[0],
             error.strerror or str(error),
             "pass a working interpreter with --python",

@@ -69,7 +69,12 @@ def without_ignore(folder: str, entry: str, paths: tuple[str, ...]) -> Edited:
     """
     path = _find.nearest(folder)
     if path is None:
-        raise InputError("removing an ignore from", _find.FILE, "no project file here or above", "go to the project")
+        raise InputError(
+            "removing an ignore from",
+            _find.FILE,
+            "no project file here or above",
+            "run this in the folder of the project",
+        )
 
     def drop(text: str, same: list[int]) -> str:
         import tomlkit

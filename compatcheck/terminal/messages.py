@@ -15,7 +15,10 @@ _KEPT = 80
 
 def say(text: str) -> None:
     """Print the line, with the program's name before it."""
-    print(f"compatcheck: {one_line(_(text))}", file=sys.stderr, flush=True)
+    from compatcheck.terminal.progress import above
+
+    with above():
+        print(f"compatcheck: {one_line(_(text))}", file=sys.stderr, flush=True)
 
 
 def one_line(text: str) -> str:

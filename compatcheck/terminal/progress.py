@@ -25,6 +25,7 @@ _SPINNER = "|/-\\"
 _REDRAWN_EVERY = 0.1
 _UNNOTICED_SECONDS = 2.0
 _PATIENCE_SECONDS = 5.0
+_ERASE = "\r\x1b[2K"
 
 _silenced = threading.Event()
 
@@ -41,6 +42,21 @@ def _is_drawn() -> bool:
 def _note(line: str) -> None:
     if not _silenced.is_set():
         print(one_line(line), file=sys.stderr, flush=True)
+
+
+_live: list[_Row] = []
+"""The row that is drawn at present, if there is one."""
+_writing = threading.RLock()
+
+
+@contextmanager
+def above() -> Iterator[None]:
+    """Print above the row that is drawn, which comes again below."""
+    with _writing:
+        if _live:
+            sys.stderr.write(_ERASE)
+            sys.stderr.flush()
+        yield
 
 
 class _Row:
@@ -61,8 +77,9 @@ class _Row:
         if width >= 3 * _BAR:
             parts.append(self._bar())
         parts += [f"{seconds // 60}:{seconds % 60:02}", visible(self.text)]
-        sys.stderr.write(f"\r\x1b[2K{clipped(' '.join(parts), width)}")
-        sys.stderr.flush()
+        with _writing:
+            sys.stderr.write(f"{_ERASE}{clipped(' '.join(parts), width)}")
+            sys.stderr.flush()
 
     def _bar(self) -> str:
         if not self.total:
@@ -82,14 +99,15 @@ def _drawn(row: _Row) -> Iterator[_Row]:
             row.draw()
 
     drawing = threading.Thread(target=redraw, daemon=True)
+    _live.append(row)
     drawing.start()
     try:
         yield row
     finally:
         ended.set()
         drawing.join()
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()
+        with above():
+            _live.remove(row)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import click
 from compatcheck.language import ENGLISH, current, marked
 from compatcheck.language import gettext as _
 from compatcheck.language.suggestion import nearest
+from compatcheck.terminal.help_formatter import Context
 from compatcheck.verbs import _help
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class VerbGroup(click.Group):
     A verb's module may hold ``EXAMPLES``, command lines that end its help, and ``SECTION``, one of `SECTIONS`, under
     which the group lists it.
     """
+
+    context_class = Context
 
     def __init__(
         self, *args: Any, package: str, default: str | None = None, examples: Sequence[str] = (), **kwargs: Any

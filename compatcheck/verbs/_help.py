@@ -11,6 +11,7 @@ import click
 from compatcheck.language import LANGUAGES, VARIABLE, marked
 from compatcheck.language import gettext as _
 from compatcheck.language.suggestion import did_you_mean
+from compatcheck.terminal.help_formatter import Context
 
 MOST_SHOWN = 12
 """How many options ``--help`` lists; a verb with more marks the others as rare."""
@@ -51,6 +52,7 @@ option = partial(click.option, cls=Option)
 class Verb(click.Command):
     """A command whose help is grouped, and which names the option that a misspelt one is close to."""
 
+    context_class = Context
     examples: Sequence[str] = ()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

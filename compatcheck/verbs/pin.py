@@ -182,8 +182,15 @@ def _sorted_inputs(inputs: Iterable[str], snapshot: str | None) -> tuple[tuple[s
 
 def _print_refusal(error: CompatcheckError) -> None:
     """Say at once why the versions as they are asked for cannot be had together."""
+    from compatcheck.terminal.cells import fold
+    from compatcheck.terminal.progress import above
+    from compatcheck.terminal.screen import screen
+
     text = _("these versions cannot be installed together: {why}").format(why=error.seen)
-    click.echo(click.style(lines(text), "yellow"), err=True)
+    if sys.stderr.isatty():
+        text = "\n".join(fold(text, screen(sys.stderr).width))
+    with above():
+        click.echo(click.style(lines(text), "yellow"), err=True)
 
 
 def _output(options: Mapping[str, Any]) -> str | None:

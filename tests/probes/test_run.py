@@ -200,20 +200,20 @@ def test_a_relative_search_path_leads_where_it_leads_the_user(
 
 
 def test_an_interpreter_that_is_not_there_is_a_user_error() -> None:
-    with pytest.raises(InputError, match="run a probe with /nowhere/python: No such file.*--python"):
+    with pytest.raises(InputError, match="running a probe with /nowhere/python: No such file.*--python"):
         run("labels_masked", target("/nowhere/python"), {})
 
 
 def test_a_temporary_folder_that_cannot_be_written_is_one_line(here: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
-    with pytest.raises(CompatcheckError, match="prepare probe in /nowhere: No such file.*set TMPDIR"):
+    with pytest.raises(CompatcheckError, match="preparing a probe in /nowhere: No such file.*set TMPDIR"):
         run("labels_masked", here, {})
 
 
 def test_no_temporary_folder_at_all_is_one_line(here: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
-    with pytest.raises(CompatcheckError, match="prepare probe in the temporary folder: No usable.*set TMPDIR"):
+    with pytest.raises(CompatcheckError, match="preparing a probe in the temporary folder: No usable.*set TMPDIR"):
         run("labels_masked", here, {})
 
 

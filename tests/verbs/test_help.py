@@ -14,6 +14,7 @@ import click
 import pytest
 
 from compatcheck.cli import cli
+from compatcheck.terminal.cells import cells
 from compatcheck.verbs._help import MOST_SHOWN, Verb
 from tests.conftest import run_command
 
@@ -130,3 +131,16 @@ def test_older_names_of_options_are_taken_and_not_shown(tmp_path: Path) -> None:
 def test_help_is_chinese_throughout() -> None:
     text = shown("check", "--help-all", "--lang", "zh")
     assert not re.search(r"[A-Za-z]+( [a-z]+){3}", text.partition("示例")[0]), text
+
+
+@pytest.mark.parametrize("words", [(), ("diagnose",), ("pin",)], ids=lambda words: " ".join(words) or "all")
+def test_chinese_help_fits_in_eighty_columns(words: tuple[str, ...]) -> None:
+    done = run_command(
+        sys.executable, *words, "--help-all" if words else "--help", "--lang", "zh", cwd=Path(), COLUMNS="80"
+    )
+    text, _heading, examples = done.stdout.partition("示例：")
+    assert examples and "选项：" in text
+    rows = text.splitlines()
+    assert all(cells(row) <= 80 for row in rows), text
+    assert not any(row.lstrip()[:1] in set("，。；、）") for row in rows if row.strip()), text
+    assert all(row[:1] in (" ", "") or row.endswith("：") or "compatcheck" in row for row in rows), text

@@ -71,7 +71,7 @@ def test_quiet_and_verbose_exclude_each_other(verb: list[str]) -> None:
 
 WORK = """
 import sys, time
-from compatcheck.terminal import progress
+from compatcheck.terminal import messages, progress
 if sys.argv[1:] == ["quiet"]:
     progress.silence()
 with progress.imports_progress() as show:
@@ -82,6 +82,7 @@ with progress.bytes_progress("hashing 2 files", 10**9) as advance:
     advance(10**9); time.sleep(0.3)
 with progress.resolving_progress(60) as show:
     show(); time.sleep(0.3)
+    messages.say("said in between"); time.sleep(0.3)
 """
 
 
@@ -118,6 +119,8 @@ def test_progress_is_drawn_over_itself_on_a_terminal() -> None:
     for each in ("torch.nn", "about 12 s left, matmul: importing torch", "hashing 2 files", "version set 2, at most "):
         assert each in told
     assert "\x1b[2K" in told and "probing matmul" not in told
+    assert "\x1b[2Kcompatcheck: said in between\r\n" in told and told.endswith("\x1b[2K")
+    assert all(len(row) < 80 for row in told.replace("\r", "\x1b[2K").split("\x1b[2K"))
 
 
 @posix
@@ -129,7 +132,7 @@ def test_progress_is_told_in_lines_on_a_dumb_terminal() -> None:
 
 @posix
 def test_quiet_progress_is_none() -> None:
-    assert on_a_terminal("quiet") == ""
+    assert on_a_terminal("quiet") == "compatcheck: said in between\r\n"
 
 
 def test_quiet_data_and_model_name_what_is_wrong_alone(tmp_path: Path) -> None:

@@ -50,4 +50,4 @@ def existing(name: str, bases: Sequence[str]) -> list[str]:
 def _relative(path: str) -> str:
     """Relative to where we are, where that is below us; as the user's own paths are written."""
     relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
+    return path.replace(f"{os.sep}.{os.sep}", os.sep) if relative.startswith("..") else relative

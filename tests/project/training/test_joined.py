@@ -239,6 +239,13 @@ def test_a_folder_that_is_not_here_names_no_model(tmp_path: Path, model: str, na
     assert found == named if named else isinstance(found, Unknown)
 
 
+def test_a_model_folder_is_shown_without_a_dot(tmp_path: Path) -> None:
+    lay(tmp_path / "tiny" / "config.json", '{"model_type": "llama"}')
+    config = lay(tmp_path / "sft.yaml", SFT.format(deepspeed="null").replace("models/tiny", "./tiny"))
+    found = read_paths([config]).environment
+    assert found.locations["model"].file == str(tmp_path / "tiny")
+
+
 def test_a_folder_is_no_deepspeed_json(tmp_path: Path) -> None:
     config = lay(tmp_path / "sft.yaml", SFT.format(deepspeed="."))
     assert "was not found" in str(fact(read_paths([config]).environment, "deepspeed"))
