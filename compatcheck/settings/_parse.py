@@ -64,7 +64,8 @@ def _table(path: str, text: str) -> _Table | None:
 def _settings(table: _Table) -> Settings:
     for key in table.value:
         if key not in _KEYS:
-            _refuse(table, key, f"there is no setting {key}", f"settings are {', '.join(_KEYS)}")
+            known = ", ".join(f"`{each}`" for each in _KEYS)
+            _refuse(table, key, f"there is no setting {key}", f"settings are {known}")
     fail_on = table.value.get("fail-on")
     if fail_on is not None and fail_on not in _FAIL_ON:
         _refuse(table, "fail-on", f"fail-on is {_shorten(fail_on)}", f"use one of {', '.join(_FAIL_ON)}")

@@ -76,7 +76,8 @@ class Verb(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            why = did_you_mean(error.option_name, _option_names(self, ctx), f"{ctx.command_path} --help-all")
+            list_all = _("`{command} --help-all` lists the options").format(command=ctx.command_path)
+            why = did_you_mean(error.option_name, _option_names(self, ctx), list_all)
             raise click.UsageError(_("no option {name}; {why}").format(name=error.option_name, why=why), ctx) from None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.report import FORMATS, PAGE_FORMATS
 from compatcheck.verbs._help import option
 
@@ -104,7 +105,7 @@ def budget(explanation: str, **kwargs: Any) -> Callable[[_Command], _Command]:
 
 def _not_both(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
     if value and (context.params.get("quiet") or context.params.get("verbose")):
-        raise click.UsageError("--quiet and --verbose exclude each other")
+        raise click.UsageError(_("--quiet and --verbose exclude each other"))
     if value and parameter.name == "quiet":
         from compatcheck.terminal import progress
 
@@ -238,7 +239,7 @@ def settings_of(settings_file: str | None, isolated: bool) -> Settings:
     from compatcheck import settings
 
     if isolated and settings_file is not None:
-        raise click.UsageError("--isolated and --settings exclude each other")
+        raise click.UsageError(_("--isolated and --settings exclude each other"))
     if isolated:
         return settings.NONE
     return settings.find() if settings_file is None else settings.read(settings_file)

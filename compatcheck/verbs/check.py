@@ -96,9 +96,9 @@ def command(
 
     _fix.require_consistent(fix=fix, write_files=write_files, unsafe_fixes=unsafe_fixes)
     if fix and snapshot is not None:
-        raise click.UsageError("--fix and --snapshot exclude each other")
+        raise click.UsageError(_("--fix and --snapshot exclude each other"))
     if fix and not write_files and options["format_name"] != "text":
-        raise click.UsageError("--fix prints a diff; --format requires --fix --write")
+        raise click.UsageError(_("--fix prints a diff; --format requires --fix --write"))
     view, paths = view_of(options), (*paths, *configs)
     project = _options.settings_of(settings_file, isolated)
     if snapshot is None:

@@ -42,7 +42,7 @@ def command(entry: str, reason: str | None, until: str | None, paths: tuple[str,
     from compatcheck.files import storage
 
     if remove and (reason is not None or until is not None):
-        raise click.UsageError("--remove goes with ID and --path only")
+        raise click.UsageError(_("--remove goes with ID and --path only"))
     if remove:
         path, text, same = settings.without_ignore(".", entry.upper(), paths)
         _require_removed(same, path, entry.upper(), paths)

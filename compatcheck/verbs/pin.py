@@ -197,7 +197,7 @@ def _output(options: Mapping[str, Any]) -> str | None:
     """The file that is written or compared: the one named, else the only file given where it is only looked at."""
     named: str | None = None if options["output"] == "-" else options["output"]
     if options["snapshot"] and options["python"]:
-        raise click.UsageError("--snapshot and --python exclude each other")
+        raise click.UsageError(_("--snapshot and --python exclude each other"))
     folder = os.path.dirname(os.path.realpath(named)) if named else os.curdir
     if not os.path.isdir(folder):
         raise InputError(
@@ -205,12 +205,12 @@ def _output(options: Mapping[str, Any]) -> str | None:
         )
     taken = {os.path.realpath(path) for path in (*options["paths"], *filter(None, [named]))}
     if any(os.path.realpath(file) in taken for _name, file in options["reports"]):
-        raise click.UsageError("--report names a file that is read or written already")
+        raise click.UsageError(_("--report names a file that is read or written already"))
     if named or not (options["only_check"] or options["only_diff"]):
         return named
     if len(options["paths"]) == 1 and os.path.isfile(options["paths"][0]):
         return str(options["paths"][0])
-    raise click.UsageError("--check and --diff need -o FILE, the file to compare")
+    raise click.UsageError(_("--check and --diff need -o FILE, the file to compare"))
 
 
 def _format(output: str | None, options: Mapping[str, Any]) -> str:
@@ -223,7 +223,7 @@ def _format(output: str | None, options: Mapping[str, Any]) -> str:
         told = "constraints"
     chosen: str = options["format_name"] or told
     if options["generate_hashes"] and chosen not in ("requirements", "pylock"):
-        raise click.UsageError("--generate-hashes goes with --format requirements and pylock")
+        raise click.UsageError(_("--generate-hashes goes with --format requirements and pylock"))
     plain = chosen in ("requirements", "constraints")
     kinds = (".txt", ".in") if plain else (".toml",)
     if output and os.path.isfile(output) and os.path.getsize(output) and not name.endswith(kinds):

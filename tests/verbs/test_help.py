@@ -144,3 +144,19 @@ def test_chinese_help_fits_in_eighty_columns(words: tuple[str, ...]) -> None:
     assert all(cells(row) <= 80 for row in rows), text
     assert not any(row.lstrip()[:1] in set("，。；、）") for row in rows if row.strip()), text
     assert all(row[:1] in (" ", "") or row.endswith("：") or "compatcheck" in row for row in rows), text
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("check -q -v", "错误：--quiet 与 --verbose 不能同时使用"),
+        ("probe --only x", "错误：没有选项 --only；`compatcheck probe --help-all` 列出全部选项"),
+        ("check requirements-wrong.txt --isolated", "第 1 行：'torch=2.5' 不是依赖声明；请写成 name==version"),
+        ("check requirements.txt", "可用的设置有 `assume`, `baseline`, "),
+    ],
+)
+def test_errors_are_chinese_and_name_options_as_they_are(typed: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.compatcheck]\nfoo = 1\n", encoding="utf-8")
+    (tmp_path / "requirements-wrong.txt").write_text("torch=2.5\n", encoding="utf-8")
+    done = run_command(sys.executable, *typed.split(), "--lang", "zh", cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr, done.stderr

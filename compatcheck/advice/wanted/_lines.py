@@ -51,11 +51,9 @@ def requirement(text: str, comment: str, at: Location, markers: Mapping[str, str
     bare = without_options(text)
     try:
         parsed = Requirement(bare)
-    except ValueError as error:
-        seen = str(error).splitlines()[0]
-        raise InputError(
-            DOING, at.file, f"line {at.line}: {seen[:1].lower()}{seen[1:]}", "write name==version"
-        ) from None
+    except ValueError:
+        seen = f"line {at.line}: {bare!r:.80} is not a requirement"
+        raise InputError(DOING, at.file, seen, "write name==version") from None
     name = normalised(parsed.name)
     if parsed.marker is not None and not _holds(parsed.marker, markers, at):
         return Line(text, name, None, comment, at=at)

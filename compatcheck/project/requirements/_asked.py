@@ -57,8 +57,8 @@ def _requirement(line: str, at: Location, place: Place) -> Asked | None:
         raise ValueError("the line contains a number with hundreds of digits")
     try:
         requirement = Requirement(line)
-    except ValueError as error:
-        raise ValueError(str(error).splitlines()[0]) from None
+    except ValueError:
+        raise ValueError(f"{line!r:.80} is not a requirement") from None
     marker = str(requirement.marker) if requirement.marker is not None else ""
     holds = applies(marker, place)
     if holds is False:
