@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 _NOT_FIRST = frozenset("，。、；：？！）】》」』〉〕’”…—·～％℃ー々,.;:?!)]}%")
+_ENDS_WITH_ROOM = ("。", "；", "！", "？")
+"""These hold the space that Latin punctuation has behind it."""
 _NOT_LAST = frozenset("（【《「『〈〔‘“([{")
 _UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"  # compiled where there are some
 
@@ -30,6 +32,7 @@ def fold(text: str, width: int, first: int | None = None) -> list[str]:
     rows: list[str] = []
     row, taken, room = "", 0, width if first is None else first
     for gap, piece in _pieces(visible(text)):
+        gap = "" if row.endswith(_ENDS_WITH_ROOM) else gap
         size = cells(piece)
         needed = taken + (len(gap) if row else 0) + size
         if needed > room and (row or room < width):

@@ -29,6 +29,10 @@ def test_text_in_latin_is_folded_as_textwrap_folds_it(text: str, width: int) -> 
     assert fold(text, width) == (rows or [""])
 
 
+def test_a_chinese_full_stop_holds_its_own_space() -> None:
+    assert fold("前向与反向。 需要 torch>=2.0。", 80) == ["前向与反向。需要 torch>=2.0。"]
+
+
 @given(st.text("中文标签，。（）a1 b", max_size=120), st.integers(4, 40))
 def test_chinese_is_folded_between_its_letters(text: str, width: int) -> None:
     rows = fold(text, width)

@@ -24,6 +24,8 @@ _PARTS = {
     "mechanism": marked("why"),
     "summary": marked("what you see"),
     "misleading": marked("bad advice"),
+    "symptoms": marked("symptoms"),
+    "impact": marked("impact"),
 }
 
 
@@ -116,7 +118,11 @@ def condition_in_words(path: str, condition: object) -> str:
     name = path.removeprefix("distributions.")
     if isinstance(condition, list):
         return _("{fact} is {values}").format(fact=name, values=_(" or ").join(map(str, condition)))
-    if condition in ("present", "absent") or (isinstance(condition, str) and condition[:1] in "<>="):
+    if condition == "present":
+        return _("{fact} is present").format(fact=name)
+    if condition == "absent":
+        return _("{fact} is absent").format(fact=name)
+    if isinstance(condition, str) and condition[:1] in "<>=":
         return f"{name} {condition}"
     return f"{name} = {str(condition).lower() if isinstance(condition, bool) else condition}"
 

@@ -126,7 +126,7 @@ def _card_shape(each: Card) -> dict[str, object]:
 
 
 def _needs(each: Card) -> str:
-    needs = ", ".join(f"{name}{clauses}" for name, clauses in each.needs.items()) or _("nothing")
+    needs = ", ".join(f"{name}{clauses}" for name, clauses in each.needs.items())
     entries = ", ".join(each.asked_by)
     asked = " " + _("Used by {entries}.").format(entries=entries) if each.asked_by else ""
-    return _("Needs {packages}.").format(packages=needs) + asked
+    return (_("Needs {packages}.").format(packages=needs) if needs else _("Needs no package.")) + asked
