@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import click
 
@@ -33,7 +33,8 @@ class HelpFormatter(click.HelpFormatter):
             for row in rows:
                 self.write(f"{' ' * self.current_indent}{row}\n")
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        rows = list(rows)
         if all(second.isascii() for _first, second in rows):
             super().write_dl(rows, col_max, col_spacing)
             return

@@ -222,7 +222,8 @@ def _without_argument(text: str, call: ast.Call, gone: ast.keyword) -> str:
     Arguments behind it may be gone already.
     """
     start, end = _offset(text, gone.lineno, gone.col_offset), _offset(text, *_end(gone))
-    before = max((_end(each) for each in (*call.args, *call.keywords) if _end(each) < _end(gone)), default=None)
+    ends = (*map(_end, call.args), *map(_end, call.keywords))
+    before = max((each for each in ends if each < _end(gone)), default=None)
     comma = re.compile(r"\s*,[ \t]*").match(text, end)
     after = comma.end() if comma else end
     line_start = text.rfind("\n", 0, start) + 1
