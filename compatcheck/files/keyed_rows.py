@@ -14,7 +14,7 @@ from typing import Any
 
 PACKED = ".packed"
 """Ending of a file whose rows are compressed."""
-_BLOCK_BYTES = 2**14
+_BLOCK_SIZE = 2**14
 _BLOCKS_IN_MEMORY = 64
 _MOST_ROWS = 512
 """Rows that are kept in memory, because a script asks for the same ones again and again."""
@@ -126,7 +126,7 @@ def pack(content: bytes) -> bytes:
     blocks: list[bytes] = []
     start = 0
     while start < len(content):
-        end = content.find(b"\n", start + _BLOCK_BYTES) + 1 or len(content)
+        end = content.find(b"\n", start + _BLOCK_SIZE) + 1 or len(content)
         blocks.append(content[start:end])
         start = end
     packed = [zlib.compress(block, 9) for block in blocks]

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from compatcheck.errors import InputError
 from compatcheck.files import limits
+from compatcheck.files.reading import open_text
 
 _DOING = "looking for the model"
 _ID = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?\Z")
@@ -51,7 +52,7 @@ def _find_in_huggingface_cache(name: str, revision: str | None) -> str | None:
 def _commit(name: str, revision: str) -> str:
     """The commit of a branch or a tag, as the cache has it; any other revision as it is."""
     try:
-        with open(os.path.join(os.path.dirname(_snapshots(name)), "refs", revision), encoding="utf-8") as stream:
+        with open_text(os.path.join(os.path.dirname(_snapshots(name)), "refs", revision)) as stream:
             return stream.read(64).strip()
     except (OSError, ValueError):
         return revision
