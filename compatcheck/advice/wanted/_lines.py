@@ -12,6 +12,7 @@ from compatcheck.advice.model import Line
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
 from compatcheck.files.reading import read_text
+from compatcheck.files.secrets import masked
 from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
 from compatcheck.packages.markers import evaluate_marker
 from compatcheck.packages.names import normalised
@@ -52,7 +53,7 @@ def requirement(text: str, comment: str, at: Location, markers: Mapping[str, str
     try:
         parsed = Requirement(bare)
     except ValueError:
-        seen = f"line {at.line}: {bare!r:.80} is not a requirement"
+        seen = f"line {at.line}: {masked(bare)!r:.80} is not a requirement"
         raise InputError(DOING, at.file, seen, "write name==version") from None
     name = normalised(parsed.name)
     if parsed.marker is not None and not _holds(parsed.marker, markers, at):

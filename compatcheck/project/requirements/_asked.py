@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from compatcheck.environment import Environment, Location
+from compatcheck.files.secrets import masked
 from compatcheck.packages.names import normalised
 from compatcheck.packages.versions import pinned
 from compatcheck.project.requirements._markers import Place, applies
@@ -58,7 +59,7 @@ def _requirement(line: str, at: Location, place: Place) -> Asked | None:
     try:
         requirement = Requirement(line)
     except ValueError:
-        raise ValueError(f"{line!r:.80} is not a requirement") from None
+        raise ValueError(f"{masked(line)!r:.80} is not a requirement") from None
     marker = str(requirement.marker) if requirement.marker is not None else ""
     holds = applies(marker, place)
     if holds is False:
