@@ -110,6 +110,16 @@ def test_the_linter_sees(tmp_path: Path, known: matrix.Matrix, old: str, new: st
     assert any(fault in text for text in lint_text(tmp_path, ENTRY.replace(old, new), known))
 
 
+def test_the_linter_sees_a_spelling_that_no_reader_states(known: matrix.Matrix) -> None:
+    paths = {path: entry for path, entry in ENTRIES.items() if entry.id in ("CC-2025-2401", "CC-2026-1140")}
+    (path, entry) = next((path, entry) for path, entry in paths.items() if entry.id == "CC-2025-2401")
+    paths[path] = entry.model_copy(
+        update={"affected": [{**table, "training.objective": "online-dpo"} for table in entry.affected]}
+    )
+    faults = lint(paths, known.table, probes.names(), TODAY)
+    assert [fault.id for fault in faults if "'online-dpo' is spelled 'online_dpo'" in fault.text] == ["CC-2025-2401"]
+
+
 def test_a_record_is_evidence_only_where_it_saw_the_fault(tmp_path: Path, known: matrix.Matrix) -> None:
     cited = ENTRY.replace('url = "https://example.org/issue/1"', 'url = "records/a.json"')
     assert any("there is no record records/a.json" in text for text in lint_text(tmp_path, cited, known))

@@ -36,6 +36,7 @@ def lint(
 ) -> list[Fault]:
     """Every fault of the entries ``only``, or of all, each beside the whole matrix. ``probes`` are those there are."""
     active = [_remedies.other(entry) for entry in entries.values()]
+    spellings = _form.spellings(entries.values())
     patterns = _patterns.patterns(other.entry for other in active)
     faults: list[Fault] = []
     for path, entry in entries.items():
@@ -52,6 +53,7 @@ def lint(
             _form.unknown_probe(entry, probes),
             _form.unproved(entry, table),
             _form.unknown_symptoms(entry, table),
+            _form.spelled_otherwise(entry, spellings),
             _patterns.false_patterns(entry),
             _patterns.patterns_by_name(entry),
             _patterns.messages_of_others(entry, patterns),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,30 @@ def unproved(entry: Entry, table: Table) -> Iterator[str]:
         yield f"tables/unprobed.toml has no reason {entry.unprobed!r}"
     elif entry.impact in _QUIET_IMPACTS and not (entry.unprobed or entry.probe):
         yield f"the impact is {entry.impact}: name a probe, or say in `unprobed` why no probe can show the fault"
+
+
+def spellings(entries: Iterable[Entry]) -> Mapping[str, str]:
+    """How the entries spell each objective and method most often, by its letters."""
+    counts = Counter(value for entry in entries for value in _names(entry))
+    return {_letters(value): value for value, _ in reversed(counts.most_common())}
+
+
+def spelled_otherwise(entry: Entry, usual: Mapping[str, str]) -> Iterator[str]:
+    """Readers state one spelling of an objective or method, so that a condition on another never holds."""
+    for value in sorted(set(_names(entry))):
+        if (other := usual[_letters(value)]) != value:
+            yield f"{value!r} is spelled {other!r} in other entries"
+
+
+def _names(entry: Entry) -> Iterator[str]:
+    for conditions in entry.affected:
+        for path in ("training.objective", "training.method"):
+            value = conditions.get(path, ())
+            yield from (value,) if isinstance(value, str) else value
+
+
+def _letters(value: str) -> str:
+    return value.replace("-", "").replace("_", "")
 
 
 def unknown_symptoms(entry: Entry, table: Table) -> Iterator[str]:
