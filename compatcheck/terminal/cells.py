@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 _NOT_FIRST = frozenset("，。、；：？！）】》」』〉〕’”…—·～％℃ー々,.;:?!)]}%")
-_ENDS_WITH_ROOM = ("。", "；", "！", "？")
+_ENDS_WITH_ROOM = tuple("。；！？，、：")
 """These hold the space that Latin punctuation has behind it."""
 _NOT_LAST = frozenset("（【《「『〈〔‘“([{")
 _UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"  # compiled where there are some

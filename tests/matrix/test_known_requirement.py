@@ -27,7 +27,7 @@ def environment(more: dict[str, Any] | None = None, **distributions: str) -> Env
 def test_both_ways_out_are_offered(known: matrix.Matrix) -> None:
     verdict = known_requirement_unmet.find(environment(trl="0.20.0", transformers="4.52.4"), known.table)
     (occurrence,) = verdict.occurrences
-    assert occurrence.summary.startswith("trl 0.20.0 requires transformers>=4.53.2, but 4.52.4 is stated")
+    assert occurrence.summary.startswith("trl 0.20.0 requires transformers>=4.53.2, but the environment has 4.52.4")
     assert occurrence.packages == ("transformers", "trl")
     assert (occurrence.pins, occurrence.instead) == ({"transformers": ">=4.53.2"}, {"trl": ">=0.19.0,<=0.19.1"})
 
@@ -54,7 +54,7 @@ def test_what_an_import_compares_is_certain_and_told_alone(known: matrix.Matrix)
     (occurrence,) = verdict.occurrences
     assert occurrence.packages == ("numpy", "transformers")
     assert occurrence.summary.endswith(
-        "but 2.0.0 is stated; the package checks its requirements on import and stops there"
+        "but the environment has 2.0.0; the package checks its requirements on import and stops there"
     )
 
 

@@ -121,7 +121,7 @@ def test_the_part_at_fault_is_told_with_the_facts_that_are_missing() -> None:
     verdict = judged(conditions, {"distribution_ranges": {"torch": ">=2.4,<2.6"}})
     assert (verdict.holds, verdict.narrowed) == (None, True)
     assert verdict.missing == ("distributions.torch", "training.attention")
-    assert verdict.partly == {"distributions.torch": "requires >=2.4,<2.6; only >=2.5.0,<2.5.1 is affected"}
+    assert verdict.partly == {"distributions.torch": "may be >=2.4,<2.6; only >=2.5.0,<2.5.1 is affected"}
 
 
 @pytest.mark.parametrize("asked", [">=2.0", "", ">=2.3,<3"])
@@ -198,8 +198,8 @@ def test_a_finding_says_which_part_of_the_range_it_is_about(known: matrix.Matrix
     environment = Environment({"distribution_ranges": {"torch": ">=2.4,<2.6"}, "cuda": {"runtime": "12.4"}})
     finding = next(each for each in matrix.judge(known, environment).findings if each.id == "CC-2024-0001")
     assert finding.status == "possible"
-    assert finding.partly == {"distributions.torch": "requires >=2.4,<2.6; only >=2.5.0,<2.5.1 is affected"}
-    assert finding.summary.endswith("The project's torch requires >=2.4,<2.6; only >=2.5.0,<2.5.1 is affected.")
+    assert finding.partly == {"distributions.torch": "may be >=2.4,<2.6; only >=2.5.0,<2.5.1 is affected"}
+    assert finding.summary.endswith("The project's torch may be >=2.4,<2.6; only >=2.5.0,<2.5.1 is affected.")
 
 
 def test_a_range_all_of_which_is_bad_is_as_affected_as_a_version(known: matrix.Matrix) -> None:

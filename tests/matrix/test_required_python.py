@@ -45,14 +45,14 @@ def test_newer_python_than_accepted_stays_open(known: matrix.Matrix) -> None:
         Environment({"python": "3.12.4", "distributions": {"xtuner": "0.1.23"}}), known.table
     )
     assert verdict.holds is None
-    assert verdict.occurrences[0].summary == "xtuner 0.1.23 requires Python <3.11,>=3.8, but 3.12.4 is stated"
+    assert verdict.occurrences[0].summary == "xtuner 0.1.23 requires Python <3.11,>=3.8, but the environment has 3.12.4"
 
 
 def test_pin_outside_its_pythons_is_refused(known: matrix.Matrix) -> None:
     verdict = required_release_lacks_files.find(listed("3.12.4", "xtuner", "==0.1.23"), known.table)
     (occurrence,) = verdict.occurrences
     assert (occurrence.summary, occurrence.pins) == (
-        "xtuner 0.1.23 requires Python <3.11,>=3.8, but 3.12.4 is stated",
+        "xtuner 0.1.23 requires Python <3.11,>=3.8, but the environment has 3.12.4",
         {"xtuner": "==0.2.0"},
     )
     assert not required_release_lacks_files.find(listed("3.10.4", "xtuner", "==0.1.23"), known.table).occurrences

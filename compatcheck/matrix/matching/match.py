@@ -413,7 +413,7 @@ def _match_range(path: str, condition: Any, asked: str, limit: Limit | None) -> 
     overlap = requested_ranges.compare(asked, condition)
     if overlap.holds is not None:
         return Verdict(overlap.holds, narrowed=overlap.holds and not _is_open(condition))
-    words = _("requires {asked}; only {range} is affected").format(asked=asked or _("any version"), range=condition)
+    words = _("may be {asked}; only {range} is affected").format(asked=asked or _("any version"), range=condition)
     partly = {path: words} if overlap.partial else {}
     narrowed = overlap.telling and not _is_open(condition)
     return Verdict(None, (path,), narrowed=narrowed, partly=partly, expected=overlap.newest)

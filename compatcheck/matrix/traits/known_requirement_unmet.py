@@ -73,9 +73,10 @@ def _is_of_another_torch(package: str, other: str, releases: Mapping[str, Versio
 def _occurrence(
     package: str, other: str, specifier: str, runs: Sequence[Row], distributions: Mapping[str, Any], why: str
 ) -> Occurrence:
-    stated = f"{package} {distributions[package]} requires {other}{specifier}, but {distributions[other]} is stated"
-    summary = f"{stated}; {why}"
-    there = parse_version(distributions[other]) or Version("0")
+    release, present = distributions[package], distributions[other]
+    unmet = f"{package} {release} requires {other}{specifier}, but the environment has {present}"
+    summary = f"{unmet}; {why}"
+    there = parse_version(present) or Version("0")
     accepting = [(first, last) for first, last, demand, *_marker in runs if _accepts(demand, there)]
     instead = {package: f">={accepting[-1][0]},<={accepting[-1][1]}"} if accepting else {}
     return Occurrence(summary, (other, package), {other: specifier}, instead)

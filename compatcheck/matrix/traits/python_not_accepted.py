@@ -39,7 +39,7 @@ def _is_too_old(python: str, accepted: str) -> bool:
 
 
 def _occurrence(name: str, version: str, accepted: str, python: str) -> Occurrence:
-    summary = _("{package} {version} requires Python {accepted}, but {python} is stated").format(
+    summary = _("{package} {version} requires Python {accepted}, but the environment has {python}").format(
         package=name, version=version, accepted=accepted, python=python
     )
     return Occurrence(summary, (name,))

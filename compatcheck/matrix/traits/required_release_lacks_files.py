@@ -59,7 +59,7 @@ def _of_another_python(required: Requirement, python: str, table: Table) -> Occu
     accepted = accepted_pythons(required.name, release, table) if release else ""
     if release is None or not accepted or takes_python(accepted, python):
         return None
-    summary = _("{requirement} requires Python {accepted}, but {python} is stated").format(
+    summary = _("{requirement} requires Python {accepted}, but the environment has {python}").format(
         requirement=required.spelled, accepted=accepted, python=python
     )
     newest = _newest_for(required.name, python, table)
