@@ -27,7 +27,7 @@ EXAMPLES = (
 @_options.output
 @_options.imports
 @_options.hash_weights
-@_help.option("--share/--no-share", default=None, help="Write ~ for home folders. Default: with -o.")
+@_help.option("--share/--no-share", default=None, help="Write ~ for home folders. Default: yes with -o, otherwise no.")
 def command(
     paths: tuple[str, ...],
     python: str | None,

@@ -26,7 +26,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_page_says_what_each_source_bears_out_and_what_can_be_copied() -> None:
     page = run("explain", GLM).stdout
     assert "\n  1. torch>=2.5.1\n     2.5.1 makes cuDNN attention opt-in again" in page
-    assert "pull/138522\n    the fix upstream, on when it applies, option 1\n" in page
+    assert "pull/138522\n    the fix upstream; supports: when it applies, option 1\n" in page
     assert "Applies when\n  torch >=2.5.0,<2.5.1\n  cuda.runtime is present\n" in page
 
 

@@ -147,11 +147,12 @@ def _evidence(evidence: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
     """Each source with what it bears out."""
     yield from (Line(), Line(_("Evidence"), "bold"))
     for each in evidence:
-        note = f": {each['note']}" if each.get("note") and current() == ENGLISH else ""
         parts = ", ".join(map(_part, each["supports"]))
         yield Line(each["url"], indent=2)
         kind = _(_KINDS.get(each["kind"], each["kind"]))
-        yield Line(_("{kind}, on {parts}").format(kind=kind, parts=parts) + note, "dim", indent=4)
+        yield Line(_("{kind}; supports: {parts}").format(kind=kind, parts=parts), "dim", indent=4)
+        if each.get("note") and current() == ENGLISH:
+            yield Line(each["note"], "dim", indent=4)
 
 
 def _part(path: str) -> str:
