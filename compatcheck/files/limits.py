@@ -279,7 +279,7 @@ MATCHED_CHARACTERS = 4_000
 """A line that is compared with error patterns. Only its beginning is read."""
 
 PATTERN_WAYS = 20_000
-"""Ways in which a pattern can match a line, a bound on the cost of a comparison. `matrix lint` rejects others."""
+"""Ways in which a pattern can match a line, which bounds the time of a comparison. `matrix lint` rejects others."""
 
 OBJECT_CHARACTERS = 1 << 16
 """A reading in JSON that goes over several lines. It is not read."""
