@@ -39,6 +39,12 @@ LISTED = {"distributions_complete": True}
         ("cann-older-than-torch-npu", {"torch-npu": "2.3.1.post3", "cann": "7.0.0"}, None),
         ("cann-older-than-torch-npu", {"torch-npu": "2.3.1"}, None),
         ("cann-older-than-torch-npu", {"torch-npu": None, "cann": "7.0.0"}, False),
+        ("vllm-built-for-cuda-12", {"vllm": "0.16.0"}, True),
+        ("vllm-built-for-cuda-12", {"vllm": "0.16.0+cu129"}, True),
+        ("vllm-built-for-cuda-12", {"vllm": "0.16.0+cu130"}, False),
+        ("vllm-built-for-cuda-12", {"vllm": "0.11.0+582e4e37.nv25.11"}, False),
+        ("vllm-built-for-cuda-12", {"vllm": None}, False),
+        ("vllm-built-for-cuda-12", {"transformers": "4.50.0"}, None),
     ],
 )
 def test_extension_and_its_runtime(known: matrix.Matrix, trait: str, facts: dict[str, Any], holds: bool | None) -> None:
