@@ -133,6 +133,9 @@ RUNS = 12
 HEADER_BYTES = 100 << 20
 """The header of a safetensors file, the limit of safetensors itself. The file is reported as damaged."""
 
+HEADER_VALUES = 4_000_000
+"""Commas, colons and opening brackets in such a header. The file is reported as damaged."""
+
 EMBEDDING_ROW_BYTES = 1 << 20
 """A row of the embedding, which `data` compares with others. The rows are not compared."""
 
@@ -149,7 +152,7 @@ MODEL_CODE_BYTES = 8 << 20
 """A file of a model's own code. Refused."""
 
 MODEL_FILES = 2000
-"""Files of a model folder. Refused."""
+"""Files of a model folder. Refused. An index of weights that names more is reported as damaged."""
 
 HASHED_BYTES = 256 << 20
 """A file that is hashed without `--hash-weights`. Not hashed, with the reason."""
@@ -265,6 +268,9 @@ PROSE_CHARACTERS = 200_000
 
 LONGEST_LOG_LINE_BYTES = 256 << 20
 """A line of a log, with all that overwrote itself in it. Refused."""
+
+EVENT_BYTES = 1 << 16
+"""A record of a TensorBoard event file. A larger one, such as an image, is skipped."""
 
 LOG_LINE_BYTES = 1 << 16
 """A line of a log. A longer one is read in pieces."""

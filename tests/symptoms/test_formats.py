@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,48 @@ def test_an_event_file_is_read_with_its_steps(tmp_path: Path) -> None:
     assert run.onset is not None and run.onset.step == 5
 
 
+def _records_of(*records: bytes, claim: int | None = None) -> bytes:
+    """An event file; the last record claims ``claim`` bytes."""
+    from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
+    content = b""
+    for position, record in enumerate(records, 1):
+        length = struct.pack("<Q", claim if claim is not None and position == len(records) else len(record))
+        content += length + struct.pack("<I", masked_crc32c(length)) + record
+        content += struct.pack("<I", masked_crc32c(record))
+    return content
+
+
+@pytest.mark.parametrize("damage", ["wire", "length", "type", "shape", "text", "large"])
+def test_damaged_event_keeps_earlier_readings(damage: str, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.compat.proto.event_pb2 import Event
+
+    def event(step: int, **values: float) -> Event:
+        made = Event(wall_time=1.0, step=step)
+        for tag, value in values.items():
+            made.summary.value.add(tag=tag, simple_value=value)
+        return made
+
+    odd = event(9)
+    if damage in ("type", "shape", "text"):
+        tensor = odd.summary.value.add(tag="loss").tensor
+        tensor.dtype = {"type": 0, "shape": 1, "text": 7}[damage]
+        if damage == "shape":
+            tensor.tensor_shape.dim.add(size=1 << 40)
+            tensor.float_val.append(1.0)
+        if damage == "text":
+            tensor.string_val.append(b"password")
+    elif damage == "large":
+        odd.summary.value.add(tag="loss" * 30_000, simple_value=1.0)
+    last = {"wire": b"\xff" * 50}.get(damage, odd.SerializeToString())
+    first = [event(step, loss=2.0 / step).SerializeToString() for step in range(1, 9)]
+    path = tmp_path / "events.out.tfevents.1.host"
+    path.write_bytes(_records_of(*first, last, claim=1 << 40 if damage == "length" else None))
+    (run,) = symptoms.read(str(path)).runs
+    assert run.readings == 8
+
+
 def test_without_the_tensorboard_package_the_error_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +210,7 @@ def test_without_the_tensorboard_package_the_error_says_how_to_get_it(
 
     from compatcheck.errors import InputError
 
-    monkeypatch.setitem(sys.modules, "tensorboard.backend.event_processing.event_file_loader", None)
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", None)
     path = tmp_path / "events.out.tfevents.1.host"
     path.write_bytes(b"\x18\0\0\0\0\0\0\0")
     with pytest.raises(InputError, match="pip install tensorboard"):

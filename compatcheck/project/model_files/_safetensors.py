@@ -69,6 +69,8 @@ def read_shard(path: str) -> Shard:
         if length > limits.HEADER_BYTES:
             raise HeaderError(f"damaged: its header claims {length} bytes")
         text = stream.read(length).decode("utf-8", "replace")
+    if sum(map(text.count, "{[,:")) > limits.HEADER_VALUES:
+        raise HeaderError(f"damaged: its header holds more than {limits.HEADER_VALUES} values")
     header = _object(text)
     tensors = {name: _tensor(name, stated) for name, stated in header.items() if name != "__metadata__"}
     expected = 8 + length + _end(tensors)
@@ -155,8 +157,13 @@ def index_problems(
         yield None, "the index has no weight_map of tensor names and files"
         return
     here = set(names)
-    for name in sorted(set(weight_map.values())):
-        wanted = [tensor for tensor, file in weight_map.items() if file == name]
+    placed: dict[str, list[str]] = {}
+    for tensor, file in weight_map.items():
+        placed.setdefault(file, []).append(tensor)
+    if len(placed) > limits.MODEL_FILES:
+        yield None, f"the index names {len(placed)} files"
+        return
+    for name, wanted in sorted(placed.items()):
         if name not in here:
             yield name[:200], f"missing: the index places {len(wanted)} tensors in this file"
         elif name in shards:

@@ -8,6 +8,7 @@ import os
 import pickle
 import struct
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,22 @@ def test_an_index_that_is_none(folder: Path) -> None:
     assert "no weight_map" in problems(folder)["model.safetensors.index.json"]
     (folder / "model.safetensors.index.json").write_text("{")
     assert "line 1" in problems(folder)["model.safetensors.index.json"]
+
+
+def test_index_of_many_files_costs_little(folder: Path) -> None:
+    two_shards(folder)
+    index = {"weight_map": {f"t{number}": f"f{number}.safetensors" for number in range(100_000)}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    started = time.process_time()
+    assert problems(folder) == {"model.safetensors.index.json": "the index names 100000 files"}
+    assert time.process_time() - started < 5
+
+
+def test_header_of_millions_of_values_is_not_parsed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compatcheck.files.limits.HEADER_VALUES", 1000)
+    header = b'{"a":[' + b",".join([b"[]"] * 1000) + b"]}"
+    (folder / "model.safetensors").write_bytes(raw(header))
+    assert "more than 1000 values" in problems(folder)["model.safetensors"]
 
 
 def test_weights_that_are_not_loaded_do_not_count(folder: Path) -> None:
