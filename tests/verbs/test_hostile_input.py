@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -516,6 +518,49 @@ def test_a_local_project_is_built_only_where_that_is_asked_for(line: str, tmp_pa
     assert done.returncode == 0 and text in done.stdout, done.stderr
     done = run_command(sys.executable, *pin, "--build", cwd=tmp_path)
     assert marker.exists() and done.returncode == 0, done.stderr
+
+
+LOCAL_PLACES = {
+    "source": 'dependencies = ["stranger"]\n[tool.uv.sources]\nstranger = { path = "stranger" }\n',
+    "editable source": (
+        'dependencies = ["stranger"]\n[tool.uv.sources]\nstranger = [{ path = "stranger", editable = true }]\n'
+    ),
+    "override": 'dependencies = ["stranger"]\n[tool.uv]\noverride-dependencies = ["stranger @ ADDRESS"]\n',
+    "find-links": 'dependencies = ["stranger"]\n[tool.uv]\nfind-links = ["dist"]\n',
+    "index": 'dependencies = ["stranger"]\n[[tool.uv.index]]\nurl = "dist"\nformat = "flat"\n',
+    "archive": 'dependencies = ["stranger @ ARCHIVE"]\n',
+    "source of a source": 'dependencies = ["middle"]\n[tool.uv.sources]\nmiddle = { path = "middle" }\n',
+}
+
+
+@pytest.mark.parametrize("name", LOCAL_PLACES)
+def test_no_place_of_local_code_is_built_unasked(name: str, tmp_path: Path) -> None:
+    marker = tmp_path / "built"
+    for folder in ("stranger", "middle", "dist"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "stranger/backend.py").write_text(BACKEND.format(marker=str(marker)), encoding="utf-8")
+    (tmp_path / "stranger/pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    (tmp_path / "middle/pyproject.toml").write_text(
+        '[project]\nname = "middle"\nversion = "1"\ndependencies = ["stranger"]\n'
+        '[tool.uv.sources]\nstranger = { path = "../stranger" }\n',
+        encoding="utf-8",
+    )
+    archive = tmp_path / "dist/stranger-1.0.tar.gz"
+    with tarfile.open(archive, "w:gz") as stream:
+        stream.add(tmp_path / "stranger", "stranger-1.0")
+        about = tarfile.TarInfo("stranger-1.0/PKG-INFO")
+        content = b"Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n"
+        about.size = len(content)
+        stream.addfile(about, io.BytesIO(content))
+    stated = LOCAL_PLACES[name].replace("ADDRESS", (tmp_path / "stranger").as_uri())
+    (tmp_path / "pyproject.toml").write_text(
+        f'[project]\nname = "p"\nversion = "1"\n{stated.replace("ARCHIVE", archive.as_uri())}', encoding="utf-8"
+    )
+    pin = ("pin", "--isolated", "--offline", "pyproject.toml")
+    done = run_command(sys.executable, *pin, cwd=tmp_path)
+    assert not marker.exists() and "Traceback" not in done.stderr, done.stderr
+    run_command(sys.executable, *pin, "--build", cwd=tmp_path)
+    assert marker.exists()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from compatcheck.advice._credentials import redacted, without_credentials
 from compatcheck.advice.model import Demands, Line, Place, Solution, Unsolvable, Wanted
 from compatcheck.advice.requirement_text import version_of
 from compatcheck.advice.resolver._failures import failure, unbuildable
+from compatcheck.advice.resolver._local import is_archive, local_names
 from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.files import leftovers
 from compatcheck.packages.names import edge, normalised
@@ -106,8 +107,7 @@ def _compile(folder: str, wanted: Wanted, demands: Demands, place: Place, left_o
     command = ["pip", "compile", "-", *_OWN_STYLE, "--python", place.interpreter]
     command += [part for file in files for part in ("--constraints", file)]
     if not place.builds:
-        local = sorted({line.name for line in wanted.lines if line.folder and line.name})
-        command += [part for name in local for part in ("--only-binary", name)]
+        command += [part for name in sorted(local_names(wanted.lines)) for part in ("--only-binary", name)]
     absent = [f"{name} ; python_version < '0'" for name in left_out]
     if absent:
         files = [_write(folder, "overrides.txt", absent), *_own_files("UV_OVERRIDE")]
@@ -132,9 +132,9 @@ def _requirements(wanted: Wanted, demands: Demands, place: Place) -> str:
     """The user's requirements, and those distributions that a demand without a specifier is to bring.
 
     What is demanded of a distribution that the user names is a requirement too, so that uv names it as one. A local
-    project whose files do not state its name is left out where nothing may be built: only its build tells the name.
+    project or archive that does not state its name is left out where nothing may be built: only its build tells it.
     """
-    told = [line for line in wanted.lines if place.builds or line.name or not line.folder]
+    told = [line for line in wanted.lines if place.builds or line.name or not (line.folder or is_archive(line))]
     lines = [line.asked for line in told if line.asked is not None]
     asked = _asked_names(wanted)
     lines += [name + limit for name, limit in demands.specifiers.items() if not limit or name in asked]
