@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from compatcheck import __version__
 from compatcheck.errors import InputError
@@ -17,11 +18,16 @@ from compatcheck.files.secrets import masked
 from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 
+if TYPE_CHECKING:
+    import anyio
+
 EXAMPLES = (
     "compatcheck mcp",
     "compatcheck mcp --lang zh",
 )
 _LONGEST_SECONDS = 1800
+_MOST_AT_ONCE = 4
+"""Commands that run at once; more would each be slower, and a thousand calls would take all memory."""
 _PROGRAM = "import sys; sys.path[:] = {path}; from compatcheck.cli import main; main()"
 """With our own search path: `-m` and `-c` put the present folder first, where a stranger's modules may lie."""
 _NO_NETWORK = {"UV_OFFLINE": "1", "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
@@ -140,8 +146,11 @@ async def _run(
         form = ["--report", f"json={file}"] if writes_pins else ["--format", "json"]
         line = [sys.executable, "-c", _PROGRAM.format(path=sys.path), verb, *form, *options, "--", *arguments]
         try:
-            with anyio.fail_after(_LONGEST_SECONDS):
-                done = await anyio.run_process(line, check=False, env={**os.environ, **({} if online else _NO_NETWORK)})
+            async with _turn():
+                with anyio.fail_after(_LONGEST_SECONDS):
+                    done = await anyio.run_process(
+                        line, check=False, env={**os.environ, **({} if online else _NO_NETWORK)}
+                    )
         except (OSError, ValueError) as error:  # an argument with a null byte, or longer than the system allows
             raise ToolError(f"compatcheck: starting {verb}: {error}") from None
         try:
@@ -150,6 +159,13 @@ async def _run(
         except (OSError, ValueError):
             raise ToolError(done.stderr.decode(errors="replace").strip() or _("no answer")) from None
     return json.dumps({**answer, **({"pins": _shown(done.stdout)} if writes_pins else {})}, ensure_ascii=False)
+
+
+@functools.cache
+def _turn() -> anyio.Semaphore:
+    import anyio
+
+    return anyio.Semaphore(_MOST_AT_ONCE)
 
 
 def _shown(pins: bytes) -> str:

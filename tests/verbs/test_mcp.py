@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.verbs.mcp import _shown
+from compatcheck.verbs.mcp import _shown, explain
 
 mcp = pytest.importorskip("mcp")
 ROOT = Path(__file__).parents[2]
@@ -81,3 +82,22 @@ def test_an_argument_that_no_process_takes_is_named(tmp_path: Path) -> None:
 def test_an_agent_gets_pins_without_credentials() -> None:
     pins = b"--index-url https://user:Zq3vX9SECRET@host/simple\ntorch==2.5.1\n"
     assert _shown(pins) == "--index-url https://***@host/simple\ntorch==2.5.1\n"
+
+
+def test_few_calls_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most = 0, 0
+
+    async def run_process(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.02)
+        running -= 1
+        return subprocess.CompletedProcess((), 0, b"{}", b"")
+
+    async def ask_many() -> list[str]:
+        return await asyncio.gather(*(explain("CC-2024-0040") for _ in range(20)))
+
+    monkeypatch.setattr("anyio.run_process", run_process)
+    assert len(asyncio.run(ask_many())) == 20
+    assert most == 4
