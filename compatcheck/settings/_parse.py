@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple, NoReturn
 
@@ -61,11 +61,14 @@ def _table(path: str, text: str) -> _Table | None:
     return table._replace(value=value)
 
 
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def _settings(table: _Table) -> Settings:
     for key in table.value:
         if key not in _KEYS:
-            known = ", ".join(f"`{each}`" for each in _KEYS)
-            _refuse(table, key, f"there is no setting {key}", f"settings are {known}")
+            _refuse(table, key, f"there is no setting {key}", f"settings are {_quoted(_KEYS)}")
     fail_on = table.value.get("fail-on")
     if fail_on is not None and fail_on not in _FAIL_ON:
         _refuse(table, "fail-on", f"fail-on is {_shorten(fail_on)}", f"use one of {', '.join(_FAIL_ON)}")
@@ -134,7 +137,7 @@ def _ignore(value: object, at: Location) -> Ignore:
     for key in value:
         if key not in _IGNORE_KEYS:
             refuse(
-                f"the ignore table for {name} has an unknown key {key}", f"the valid keys are {', '.join(_IGNORE_KEYS)}"
+                f"the ignore table for {name} has an unknown key {key}", f"the valid keys are {_quoted(_IGNORE_KEYS)}"
             )
     for key, what in (("id", "the entry's id"), ("reason", "a reason in a few words")):
         if not _is_text(value.get(key)):

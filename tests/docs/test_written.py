@@ -33,7 +33,7 @@ def _taken(path: Path, text: str) -> set[str]:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(errors.InputError) as refused:
         settings.read(str(path))
-    return set(re.sub(r".* (settings|keys) are ", "", str(refused.value)).split(", "))
+    return set(re.findall(r"`([\w-]+)`", re.sub(r".* (settings|keys) are ", "", str(refused.value))))
 
 
 def test_the_limits_are_those_of_the_code() -> None:
