@@ -90,13 +90,13 @@ def unproved(entry: Entry, table: Table) -> Iterator[str]:
 
 
 def spellings(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """How the entries spell each objective and method most often, by its letters."""
+    """How the entries spell each objective most often, by its letters."""
     counts = Counter(value for entry in entries for value in _names(entry))
     return {_letters(value): value for value, _ in reversed(counts.most_common())}
 
 
 def spelled_otherwise(entry: Entry, usual: Mapping[str, str]) -> Iterator[str]:
-    """Readers state one spelling of an objective or method, so that a condition on another never holds."""
+    """Readers state one spelling of an objective, so that a condition on another never holds."""
     for value in sorted(set(_names(entry))):
         if (other := usual[_letters(value)]) != value:
             yield f"{value!r} is spelled {other!r} in other entries"
@@ -104,9 +104,8 @@ def spelled_otherwise(entry: Entry, usual: Mapping[str, str]) -> Iterator[str]:
 
 def _names(entry: Entry) -> Iterator[str]:
     for conditions in entry.affected:
-        for path in ("training.objective", "training.method"):
-            value = conditions.get(path, ())
-            yield from (value,) if isinstance(value, str) else value
+        value = conditions.get("training.objective", ())
+        yield from (value,) if isinstance(value, str) else value
 
 
 def _letters(value: str) -> str:
