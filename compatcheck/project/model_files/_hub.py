@@ -110,10 +110,14 @@ def _fetched(name: str, revision: str | None) -> str:
         if together > limits.DOWNLOAD_BYTES:
             seen = f"the small files of the model take {together} bytes in total"
             raise InputError("fetching the model", wanted, seen, "download the files and pass the folder")
+        if not re.fullmatch(r"[0-9a-fA-F]{40,64}", told.sha or ""):
+            raise ValueError("the hub names no commit of the model")
         return str(snapshot_download(name, revision=told.sha, allow_patterns=[each.rfilename for each in small]))
     except _fetch_errors() as error:
         seen = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError("fetching the model", wanted, seen, "check the name and the connection") from None
+    except (AttributeError, TypeError, LookupError):  # JSON of another shape, which the client does not check
+        raise InputError("fetching the model", wanted, "the hub's answer is malformed", "check HF_ENDPOINT") from None
 
 
 def _fetch_errors() -> tuple[type[Exception], ...]:

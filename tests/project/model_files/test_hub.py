@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from compatcheck.errors import InputError
+from compatcheck.project.model_files._hub import find_folder
 from tests.conftest import run_command
 
 REVISION = "5a" * 20
@@ -167,3 +169,21 @@ def test_a_modelscope_cache_is_looked_into_as_well(tmp_path: Path) -> None:
     done = compatcheck(tmp_path, "org/tiny-1.5")
     assert done.returncode == 0, done.stderr
     assert "type llama" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"siblings": [{"rfilename": 5}], "sha": "a" * 40}, "malformed"),
+        ({"siblings": [{}], "sha": "a" * 40}, "malformed"),
+        ({"siblings": [], "sha": "../../../outside"}, "names no commit"),
+        ({"siblings": [], "sha": 5}, "malformed"),
+    ],
+)
+def test_malformed_answer_of_a_hub_is_one_line(
+    answer: dict[str, object], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub.HfApi, "model_info", lambda *_, **__: hub.hf_api.ModelInfo(id="org/tiny", **answer))
+    with pytest.raises(InputError, match=words):
+        find_folder("org/tiny", online=True)
