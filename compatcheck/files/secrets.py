@@ -19,7 +19,7 @@ from compatcheck.files.lazy_patterns import LazyPattern
 HIDDEN = "***"
 
 _KEYS_OF_ACCOUNTS = ("key", "token", "pw")
-_LARGEST_HARMLESS = 999
+_HARMLESS_UP_TO = 999
 
 _QUOTE = r"(?:\\{0,3}(?:\"\"\"|'''|[\"'`])|&quot;|&apos;|&#0?3[49];|&#[xX]2[27];)"
 _NAME = (
@@ -232,7 +232,7 @@ def _hidden_leaves(value: Any) -> Any:
         return {key: _hidden_leaves(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_hidden_leaves(inner) for inner in value]
-    is_long = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) > _LARGEST_HARMLESS
+    is_long = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) > _HARMLESS_UP_TO
     return HIDDEN if isinstance(value, str) or is_long else value
 
 
