@@ -93,7 +93,7 @@ def start(project: Path, *arguments: str) -> subprocess.Popen[str]:
     here = {"XDG_CACHE_HOME": "cache", "TMPDIR": "temporary", "UV_CACHE_DIR": "cache/uv"}
     own = {name: str(project / folder) for name, folder in here.items()}
     return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "pin", *arguments, "--verify"],
+        [sys.executable, "-c", COMMAND, "pin", *arguments, "--verify", "--build"],
         cwd=project,
         env={**scrubbed, **own, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"},
         stdout=subprocess.PIPE,
