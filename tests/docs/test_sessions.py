@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from uv import find_uv_bin
 
 from tests.conftest import ROOT, Wheel
 from tests.docs.sessions import PAGES, REASONS, RUN, SHOWN, Fence, agrees, fences, run, steps
@@ -56,7 +57,11 @@ def _pages() -> list[object]:
 
 @_POSIX
 @pytest.mark.parametrize("page", _pages())
-def test_the_commands_of_a_page_print_what_it_shows(page: str, wheel: Wheel, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: str, wheel: Wheel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With uv at the end of PATH, as the pages on pins ask for."""
+    monkeypatch.setenv("PATH", os.environ["PATH"] + os.pathsep + os.path.dirname(find_uv_bin()))
     binaries = Path(sys.executable).parent if page in IN_A_CLONE else wheel.python.parent
     for step in run(steps(_WRITTEN[page]), tmp_path, binaries):
         told = f"{page}:{step.fence.line}: {step.command}\nexit status {step.status}\n{step.printed}"
