@@ -21,6 +21,7 @@ from tools.sweep._stacks import TRIALS
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "matrix" / "records" / "releases-swept.json"
 LONGEST, MOST_CASES = 300, 12
+_FOLDER = re.compile(r"/\S*/(?=site-packages/)")
 _SENTENCE = re.compile(r"\w.*\s.*\w.*\s.*\w")
 Record = dict[str, Any]
 """``stack``, ``packages``, ``date``, ``hardware`` and ``probes``: by column what came of it; or ``unbuildable``."""
@@ -49,7 +50,7 @@ def row(column: str, result: ProbeResult) -> dict[str, Any]:
     kept = {
         "outcome": result.outcome,
         "theta": worst(result.measured),
-        "why": result.why[:LONGEST],
+        "why": _FOLDER.sub("", result.why)[:LONGEST],
         "failing": failing(result.measured) or None,
         "seconds": round(result.seconds, 1),
         "digest": digest(column),
@@ -63,7 +64,7 @@ def failing(measured: Mapping[str, Any]) -> list[str]:
         row for row in measured.get("rows", ()) if "case" in row and "recorded" not in row and not row.get("control")
     ]
     failed = {f"{row['case']}, {row['variant']}": _size(row) for row in rows if _fails(row)}
-    return [f"{name} ({size})" for name, size in failed.items()][:MOST_CASES]
+    return [_FOLDER.sub("", f"{name} ({size})") for name, size in failed.items()][:MOST_CASES]
 
 
 def _fails(row: Mapping[str, Any]) -> bool:
