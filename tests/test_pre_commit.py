@@ -85,8 +85,8 @@ def test_pins_that_are_out_of_date_stop_a_commit(repository: Path) -> None:
     said = stale.stdout + stale.stderr
     assert stale.returncode == 1 and "requirements.txt is out of date" in said
     assert "compatcheck pin requirements.in -o requirements.txt" in said
-    with_uv = next((repository.parent / "pre-commit").glob("repo*/py_env-*/bin/uv"))
-    command = [str(with_uv.with_name("python")), "-m", "compatcheck", "pin", "requirements.in", "-o", "requirements.txt"]
+    uv = next((repository.parent / "pre-commit").glob("repo*/py_env-*/bin/uv"))
+    command = [str(uv.with_name("python")), "-m", "compatcheck", "pin", "requirements.in", "-o", "requirements.txt"]
     pinned = subprocess.run(command, cwd=repository, capture_output=True, text=True)
     assert pinned.returncode == 0, pinned.stderr
     written = (repository / "requirements.txt").read_text(encoding="utf-8")
