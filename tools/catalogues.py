@@ -235,8 +235,9 @@ def _of_tables() -> Iterator[tuple[str, Text]]:
             yield "a table", row["title"]
     for row in symptoms["advice"]:
         yield "a table", row["text"]
-    for text in read_toml(ROOT / "matrix" / "tables" / "unprobed.toml")["reasons"].values():
-        yield "a table", text
+    for name, table in (("unprobed", "reasons"), ("traits", "traits")):
+        for text in read_toml(ROOT / "matrix" / "tables" / f"{name}.toml")[table].values():
+            yield "a table", text
 
 
 def _of_formats() -> Iterator[tuple[str, Text]]:

@@ -11,7 +11,7 @@ from compatcheck.explanation.features import Context, Weighing
 from compatcheck.inference.inferred import Judged
 from compatcheck.language import gettext as _
 from compatcheck.matrix.matching.held_facts import held_facts
-from compatcheck.report import because
+from compatcheck.report import because, traits
 from compatcheck.results.cases import Contrast, Sighting
 from compatcheck.results.diagnoses import Evidence
 from compatcheck.results.findings import HeldFact
@@ -94,7 +94,8 @@ def _failing(path: str, weighing: Weighing, judged: Judged) -> str:
     value = judged.view.get(path) if path not in ("gpu", "traits") else None
     shown = value if isinstance(value, (str, int, float, bool)) else None
     if path == "traits":
-        return _("the files, scripts or installed packages that the entry needs do not match")
+        needed = _(" or ").join(map(traits.in_words, asked if isinstance(asked, list) else ()))
+        return _("the entry needs, and this is not the case: {traits}").format(traits=needed)
     if shown is None:
         return _("{fact} does not meet the conditions of the entry").format(fact=_name(path))
     return _("the entry needs {name} {asked}, but the value is {value}").format(

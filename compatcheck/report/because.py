@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from compatcheck.language import gettext as _
+from compatcheck.report import traits
 from compatcheck.results.findings import Finding, HeldFact
 
 _OBVIOUS = ("distributions.", "training.")
@@ -36,7 +37,7 @@ def _text(fact: HeldFact) -> str:
         name = name.removeprefix(section)
     _section, of_trait, trait = name.partition(".traits.")
     if of_trait:
-        shown = trait
+        shown = traits.in_words(trait)
     elif fact.value is None:
         shown = _("no {name}").format(name=name)
     else:

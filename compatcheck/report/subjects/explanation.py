@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from compatcheck import symptoms
 from compatcheck.language import ENGLISH, current, marked
 from compatcheck.language import gettext as _
+from compatcheck.report import traits
 from compatcheck.report.document import Document
 from compatcheck.terminal.lines import Line
 
@@ -116,6 +118,10 @@ def _conditions(tables: Sequence[Mapping[str, object]]) -> Iterator[Line]:
 
 def condition_in_words(path: str, condition: object) -> str:
     name = path.removeprefix("distributions.")
+    if path == "traits" and isinstance(condition, list):
+        return _(" or ").join(map(traits.in_words, condition))
+    if path == "training.observed.symptoms" and isinstance(condition, list):
+        return _("you observe: {symptoms}").format(symptoms=_(" or ").join(map(symptoms.title, condition)))
     if isinstance(condition, list):
         return _("{fact} is {values}").format(fact=name, values=_(" or ").join(map(str, condition)))
     if condition == "present":
@@ -131,8 +137,10 @@ def _ways_out(remedies: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
     """What can be done, in a row of its own to be copied, and below it why."""
     yield from (Line(), Line(_("What to do, best first"), "bold"))
     for number, remedy in enumerate(remedies, 1):
-        yield Line(_action(remedy), "green", f"  {number}. ", "", 5)
-        yield Line(remedy["why"], indent=5)
+        action = _action(remedy)
+        yield Line(action or remedy["why"], "green" if action else "", f"  {number}. ", "", 5)
+        if action:
+            yield Line(remedy["why"], indent=5)
 
 
 def _action(remedy: Mapping[str, Any]) -> str:
@@ -140,7 +148,7 @@ def _action(remedy: Mapping[str, Any]) -> str:
     actions += [f"{path} = {value}" for path, value in remedy.get("config", {}).items()]
     actions += [f"{name}={value}" for name, value in remedy.get("environ", {}).items()]
     actions += [remedy[key] for key in ("code", "action") if remedy.get(key)]
-    return ", ".join(actions) or str(remedy.get("kind"))
+    return ", ".join(actions)
 
 
 def _evidence(evidence: Iterable[Mapping[str, Any]]) -> Iterator[Line]:

@@ -11,6 +11,7 @@ from typing import Any
 from compatcheck.environment import Environment
 from compatcheck.language import gettext as _
 from compatcheck.language import marked, ngettext
+from compatcheck.report import traits
 from compatcheck.report.document import STYLES, Document, rows
 from compatcheck.report.shapes import finding_shape
 from compatcheck.report.steps import step_text
@@ -74,7 +75,7 @@ def _profile(report: Report) -> Iterator[tuple[str, str]]:
     model = environment.facts["model"]
     yield from _identity(marked("model"), model)
     yield from _content(environment, model)
-    yield from _rows(marked("traits"), [_trait(environment, trait) for trait in model.get("traits") or ()])
+    yield from _rows(marked("noted"), [_trait(environment, trait) for trait in model.get("traits") or ()])
     problems = [f"{each['path']}: {each['problem']}" for each in model.get("file_problems") or ()]
     yield from _rows(marked("problems"), problems)
     yield from _rows(marked("note"), [f"{each['path']}: {each['note']}" for each in model.get("file_notes") or ()])
@@ -145,7 +146,8 @@ def _tokenizer(tokenizer: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]
 
 def _trait(environment: Environment, trait: str) -> str:
     at = environment.locations.get(f"model.traits.{trait}")
-    return f"{trait}  {at}" if at else trait
+    shown = traits.in_words(trait)
+    return f"{shown}  {at}" if at else shown
 
 
 def _rows(label: str, texts: list[str]) -> Iterator[tuple[str, str]]:
@@ -170,7 +172,7 @@ def _comparison(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _identity(marked("new"), comparison["new"])
     yield "", ""
     yield from _rows(marked("means"), comparison["memory"])
-    yield from _rows(marked("traits"), [_trait_change(each) for each in changes["traits"]])
+    yield from _rows(marked("noted"), [_trait_change(each) for each in changes["traits"]])
     yield from _rows(marked("code"), [_definition(each) for each in changes["definitions"]])
     yield from _rows(marked("settings"), [_setting(each) for each in changes["settings"]])
     yield from _rows(marked("tokens"), [_token(each) for each in changes["tokens"]])
@@ -187,7 +189,8 @@ def _comparison(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _trait_change(each: Mapping[str, Any]) -> str:
     at = each["location"]
-    return f"{_(each['change'])} {each['trait']}{'  ' + at['file'] + ':' + str(at['line']) if at else ''}"
+    place = f"  {at['file']}:{at['line']}" if at else ""
+    return f"{_(each['change'])}: {traits.in_words(each['trait'])}{place}"
 
 
 def _definition(each: Mapping[str, Any]) -> str:

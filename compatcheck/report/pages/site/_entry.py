@@ -97,8 +97,6 @@ def _remedy(remedy: Mapping[str, Any]) -> Html:
     lines += [remedy["code"]] if remedy.get("code") else []
     settings = (f"Set {path} to {json.dumps(value)}." for path, value in remedy.get("config", {}).items())
     words = [*settings, *filter(None, [remedy.get("action")])]
-    if not (words or lines):
-        words = [remedy.get("kind") or ""]
     copied = tag("pre", tag("code", "\n".join(lines)), class_="copied") if lines else None
     return joined((copied, *(tag("p", each, class_="step") for each in words), tag("p", remedy["why"])))
 
