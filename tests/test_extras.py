@@ -20,7 +20,7 @@ def test_without_uv_its_installation_is_shown(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_hub_is_asked_with_its_extra_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(InputError, match=r"fetching the model org/tiny: .*; run pip install 'compatcheck\[hub\]'"):
         find_folder("org/tiny", online=True)
 
@@ -35,7 +35,7 @@ def test_a_cached_model_is_found_without_the_hub(
 ) -> None:
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     monkeypatch.setenv(variable, str(tmp_path))
     model = tmp_path / below / "models--org--tiny"
     for commit in ("5a" * 20, "6b" * 20):

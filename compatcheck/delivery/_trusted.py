@@ -52,12 +52,12 @@ def download(repository: Repository, target: str, store: str) -> str:
     Raises InputError where the server cannot be reached, has no such archive, or the disk is full; and DataError where
     what it sends is not what the publisher signed, or is no longer.
     """
-    from compatcheck.delivery._http import client
+    from compatcheck.files.downloads import open_client
 
     records = records_folder(store, repository.url)
     try:
         os.makedirs(records, exist_ok=True)
-        with client() as connection:
+        with open_client() as connection:
             return _download_verified(repository, target, records, connection)
     except OSError as error:
         seen = f"{error.strerror or error}"

@@ -169,6 +169,9 @@ REFS = 500
 DOWNLOAD_BYTES = 1 << 30
 """A model's small files together, for `model --online`. Refused."""
 
+DOWNLOAD_SECONDS = 600.0
+"""How long `model --online` may take. Given up."""
+
 REMEMBERED_HASHES = 10_000
 """Hashes of files that the cache keeps. The oldest are dropped."""
 

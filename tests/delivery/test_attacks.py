@@ -6,8 +6,11 @@ The attacks are those of https://theupdateframework.github.io/specification/late
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shutil
+import socket
+import threading
 import time
 from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler
@@ -228,13 +231,19 @@ def test_a_replaced_key_signs_nothing_any_more(client: Client, publisher: Publis
     assert client.listed() == IDS[:2]
 
 
-def test_a_server_that_drips_is_given_up() -> None:
-    def drip() -> object:
-        while True:
-            time.sleep(0.02)
-            yield b"x"
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["headers", "content"])
+def test_a_server_that_drips_is_given_up(start: bytes) -> None:
+    def drip() -> None:
+        connection = listener.accept()[0]
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(start)
+            while True:
+                connection.sendall(b"x")
+                time.sleep(0.02)
 
-    answers = httpx.MockTransport(lambda request: httpx.Response(200, content=drip()))  # type: ignore[arg-type]
-    fetcher = HttpFetcher(httpx.Client(transport=answers), file_seconds=0.1)
-    with pytest.raises(SlowRetrievalError, match="0.1 s"):
-        fetcher.download_bytes("http://example.org/x", 1 << 20)
+    with socket.create_server(("127.0.0.1", 0)) as listener, httpx.Client() as client:
+        threading.Thread(target=drip, daemon=True).start()
+        with pytest.raises(SlowRetrievalError, match=r"0\.3 s"):
+            HttpFetcher(client, file_seconds=0.3).download_bytes(
+                f"http://127.0.0.1:{listener.getsockname()[1]}/x", 1 << 20
+            )

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from compatcheck.errors import InputError
-from compatcheck.files import limits
 from compatcheck.files.reading import open_text
 
 _DOING = "looking for the model"
 _ID = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?\Z")
-_SMALL_FILES = ("*.json", "*.py", "*.jinja", "*.txt", "*.model")
 
 
 def find_folder(model: str, online: bool = False) -> str:
@@ -30,7 +27,9 @@ def find_folder(model: str, online: bool = False) -> str:
         raise InputError(_DOING, model, seen, "pass a model folder, or org/name or org/name@revision")
     name, revision = named[1], named[2]
     if online:
-        return _fetched(name, revision)
+        from compatcheck.project.model_files import _download
+
+        return _download.fetch(name, revision, _home(), os.path.dirname(_snapshots(name)))
     found = _find_in_huggingface_cache(name, revision) or (None if revision else _find_in_modelscope_cache(name))
     if found is None:
         _tell_missing(name, revision)
@@ -59,11 +58,14 @@ def _commit(name: str, revision: str) -> str:
 
 
 def _snapshots(name: str) -> str:
+    hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(_home(), "hub")
+    return os.path.join(os.path.expandvars(os.path.expanduser(hub)), f"models--{name.replace('/', '--')}", "snapshots")
+
+
+def _home() -> str:
     """https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
-    home = os.environ.get("HF_HOME") or os.path.join(cache, "huggingface")
-    hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
-    return os.path.join(os.path.expandvars(os.path.expanduser(hub)), f"models--{name.replace('/', '--')}", "snapshots")
+    return os.path.expanduser(os.environ.get("HF_HOME") or os.path.join(cache, "huggingface"))
 
 
 def _revisions(name: str) -> list[str]:
@@ -93,36 +95,3 @@ def _tell_missing(name: str, revision: str | None) -> NoReturn:
         raise InputError(_DOING, wanted, seen, "choose one of these revisions, or pass --online")
     seen = f"the model is not in the Hugging Face cache {os.path.dirname(os.path.dirname(_snapshots(name)))}"
     raise InputError(_DOING, wanted, seen, "pass the folder of the model, or --online to fetch its small files")
-
-
-def _fetched(name: str, revision: str | None) -> str:
-    """Bring the files that are not weights into the cache; raises `InputError` in one line where that fails."""
-    wanted = f"{name}@{revision}" if revision else name
-    try:
-        from huggingface_hub import HfApi, snapshot_download
-    except ImportError:
-        advice = "run pip install 'compatcheck[hub]'"
-        raise InputError("fetching the model", wanted, "huggingface_hub is not installed", advice) from None
-    try:
-        told: Any = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=30)
-        small = [each for each in told.siblings or () if each.rfilename.endswith(tuple(p[1:] for p in _SMALL_FILES))]
-        together = sum(each.size or 0 for each in small)
-        if together > limits.DOWNLOAD_BYTES:
-            seen = f"the small files of the model take {together} bytes in total"
-            raise InputError("fetching the model", wanted, seen, "download the files and pass the folder")
-        if not re.fullmatch(r"[0-9a-fA-F]{40,64}", told.sha or ""):
-            raise ValueError("the hub names no commit of the model")
-        return str(snapshot_download(name, revision=told.sha, allow_patterns=[each.rfilename for each in small]))
-    except _fetch_errors() as error:
-        seen = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError("fetching the model", wanted, seen, "check the name and the connection") from None
-    except (AttributeError, TypeError, LookupError):  # JSON of another shape, which the client does not check
-        raise InputError("fetching the model", wanted, "the hub's answer is malformed", "check HF_ENDPOINT") from None
-
-
-def _fetch_errors() -> tuple[type[Exception], ...]:
-    """What the hub's client raises; its HTTP library's errors are no `OSError`, and which library depends on it."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    modules = (sys.modules.get(name) for name in ("httpx", "httpx2"))
-    return (HfHubHTTPError, OSError, ValueError, *(module.HTTPError for module in modules if module is not None))

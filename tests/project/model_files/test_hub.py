@@ -1,13 +1,16 @@
-"""Models named by a hub id: in caches that the hub's own client made from a small server on this machine."""
+"""Models named by a hub id: in caches, and fetched from a small server on this machine."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.project.model_files._hub import find_folder
 from tests.conftest import run_command
 
@@ -33,6 +37,8 @@ class Hub(BaseHTTPRequestHandler):
     """As much of the hub as its client asks: the model's list of files, and each file."""
 
     requests: list[str] = []
+    tokens: list[str | None] = []
+    answered: Any = None
 
     def log_message(self, *_: object) -> None:
         pass
@@ -46,14 +52,14 @@ class Hub(BaseHTTPRequestHandler):
     def answer(self, head: bool) -> None:
         path = urlsplit(self.path).path
         self.requests.append(path)
+        self.tokens.append(self.headers["Authorization"])
         if path in (
             "/api/models/org/tiny",
             "/api/models/org/tiny/revision/main",
             f"/api/models/org/tiny/revision/{REVISION}",
         ):
-            return self.send(json.dumps(self.listing()).encode(), head, {"Content-Type": "application/json"})
-        if path.startswith(f"/api/models/org/tiny/tree/{REVISION}"):
-            return self.send(json.dumps(self.tree()).encode(), head, {"Content-Type": "application/json"})
+            listing = self.listing() if self.answered is None else self.answered
+            return self.send(json.dumps(listing).encode(), head, {"Content-Type": "application/json"})
         name = path.partition(f"/org/tiny/resolve/{REVISION}/")[2]
         if name in FILES:
             headers = {"ETag": f'"{git_blob(FILES[name])}"', "X-Repo-Commit": REVISION}
@@ -65,7 +71,9 @@ class Hub(BaseHTTPRequestHandler):
         return None
 
     def listing(self) -> dict[str, Any]:
-        siblings = [{"rfilename": name, "size": len(content)} for name, content in FILES.items()]
+        siblings = [
+            {"rfilename": name, "size": len(content), "blobId": git_blob(content)} for name, content in FILES.items()
+        ]
         return {
             "id": "org/tiny",
             "modelId": "org/tiny",
@@ -74,12 +82,6 @@ class Hub(BaseHTTPRequestHandler):
             "tags": [],
             "private": False,
         }
-
-    def tree(self) -> list[dict[str, Any]]:
-        return [
-            {"type": "file", "path": name, "size": len(content), "oid": git_blob(content)}
-            for name, content in FILES.items()
-        ]
 
     def send(self, content: bytes, head: bool, headers: dict[str, str]) -> None:
         self.send_response(200)
@@ -92,7 +94,7 @@ class Hub(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub() -> Iterator[str]:
-    Hub.requests = []
+    Hub.requests, Hub.tokens, Hub.answered = [], [], None
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -171,19 +173,63 @@ def test_a_modelscope_cache_is_looked_into_as_well(tmp_path: Path) -> None:
     assert "type llama" in done.stdout
 
 
+def sibling(**changed: object) -> dict[str, object]:
+    name = "config.json"
+    return {"rfilename": name, "size": len(CONFIG), "blobId": git_blob(CONFIG), **changed}
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
+        ([1], "malformed"),
         ({"siblings": [{"rfilename": 5}], "sha": "a" * 40}, "malformed"),
         ({"siblings": [{}], "sha": "a" * 40}, "malformed"),
         ({"siblings": [], "sha": "../../../outside"}, "names no commit"),
         ({"siblings": [], "sha": 5}, "malformed"),
+        ({"siblings": [sibling(rfilename="../../../outside.json")], "sha": REVISION}, "malformed"),
+        ({"siblings": [sibling(rfilename="/outside.json")], "sha": REVISION}, "malformed"),
+        ({"siblings": [sibling(blobId="../../../outside")], "sha": REVISION}, "malformed"),
+        ({"siblings": [sibling(size=-1)], "sha": REVISION}, "malformed"),
+        ({"siblings": [sibling(size=1 << 40)], "sha": REVISION}, "1 small files with"),
+        ({"siblings": [sibling(size=20)], "sha": REVISION}, "more than 20 bytes"),
+        ({"siblings": [sibling(blobId="b" * 40)], "sha": REVISION}, "does not have the hash"),
     ],
 )
-def test_malformed_answer_of_a_hub_is_one_line(
-    answer: dict[str, object], words: str, monkeypatch: pytest.MonkeyPatch
+def test_an_answer_of_a_hub_that_cannot_be_is_one_line(answer: object, words: str, hub: str, tmp_path: Path) -> None:
+    Hub.answered = answer
+    done = compatcheck(tmp_path, "org/tiny", "--online", endpoint=hub)
+    assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not [*tmp_path.rglob("outside*")] and not [*tmp_path.rglob("config.json")]
+    assert not [*tmp_path.rglob(".compatcheck-*")]
+
+
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["headers", "content"])
+@pytest.mark.parametrize(("part", "pause"), [(b"x" * (1 << 20), 0.0), (b"x", 0.02)], ids=["endless", "dripping"])
+def test_a_hub_without_end_is_given_up(
+    start: bytes, part: bytes, pause: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub.HfApi, "model_info", lambda *_, **__: hub.hf_api.ModelInfo(id="org/tiny", **answer))
-    with pytest.raises(InputError, match=words):
-        find_folder("org/tiny", online=True)
+    def serve() -> None:
+        connection = listener.accept()[0]
+        with connection, suppress(OSError):
+            connection.sendall(start)
+            while True:
+                connection.sendall(part)
+                time.sleep(pause)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        monkeypatch.setenv("HF_HOME", str(tmp_path))
+        monkeypatch.setenv("NO_PROXY", "*")
+        monkeypatch.setattr(limits, "DOWNLOAD_SECONDS", 1.0)
+        with pytest.raises(InputError, match=r"fetching the model org/tiny"):
+            find_folder("org/tiny", online=True)
+
+
+@pytest.mark.parametrize(("token", "sent"), [("hf_AbCdEf", "Bearer hf_AbCdEf"), ("a\nb", None)])
+def test_the_token_of_the_user_goes_to_the_hub(token: str, sent: str | None, tmp_path: Path, hub: str) -> None:
+    (tmp_path / "token").write_text(f"{token}\n", encoding="utf-8")
+    done = compatcheck(
+        tmp_path, "org/tiny", "--online", endpoint=hub, HF_TOKEN="", HF_TOKEN_PATH=str(tmp_path / "token")
+    )
+    assert done.returncode == 0 and set(Hub.tokens) == {sent}
