@@ -19,9 +19,9 @@ class LazyPattern:
         self.pattern, self.flags, self.marks = pattern, flags, marks
         self._compiled: re.Pattern[str] | None = None
 
-    def _regex_for(self, text: str) -> re.Pattern[str] | None:
-        """The compiled expression, None where the text cannot match it."""
-        lower = text.lower()
+    def _regex_for(self, text: str, lower: str | None = None) -> re.Pattern[str] | None:
+        """The compiled expression, None where the text cannot match it. ``lower`` is the text in lower case."""
+        lower = text.lower() if lower is None else lower
         for mark in self.marks:
             if mark in lower:
                 if self._compiled is None:
@@ -41,6 +41,9 @@ class LazyPattern:
         regex = self._regex_for(text)
         return regex.finditer(text, start) if regex else iter(())
 
-    def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str, count: int = 0) -> str:
-        regex = self._regex_for(text)
+    def sub(
+        self, replacement: str | Callable[[re.Match[str]], str], text: str, count: int = 0, lower: str | None = None
+    ) -> str:
+        """As `re.Pattern.sub`; ``lower`` is the text in lower case, for a caller that has it."""
+        regex = self._regex_for(text, lower)
         return regex.sub(replacement, text, count) if regex else text

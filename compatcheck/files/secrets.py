@@ -42,10 +42,16 @@ _WHOLE_REFERENCE = (
 _QUOTED = rf"{_WHOLE_REFERENCE}(?:(?!(?P=quote))(?:[^\n\"'`<>\\]|\\[^\n\"'`])){{1,400}}(?=(?P=quote))"
 _VALUE = rf"{_REFERENCE}[^\s\"'`,;&<>\\(){{}}\[\]]+"
 _SEPARATOR = (
-    rf"(?:{_QUOTE}?\]?\s*(?:[:?]?={{1,2}}>?|->|:)|\s+\|(?=\s)|(?:{_QUOTE}?\s*,)?\s*{_QUOTE}?\bvalue{_QUOTE}?\s*[:=]"
-    rf"|{_QUOTE}\s*,(?!\s*{_QUOTE}?value\b))"
+    rf"(?:{_QUOTE}?\]?\s*(?:[:?]?={{1,2}}>?|->|:[-+?]?(?![-+?])|[\uff1a\uff1d])|\s+\|(?=\s)"
+    rf"|(?:{_QUOTE}?\s*,|{_QUOTE}(?=\s))?\s*{_QUOTE}?\bvalue{_QUOTE}?\s*[:=]"
+    rf"|{_QUOTE}\s*,(?!\s*{_QUOTE}?value\b)|{_QUOTE}\)\s*or(?=\s))"
     r"\s*(?:!!?\w{1,20}\s+|&\w{1,40}\s+|[|>][+-]?\d?[ \t]*\n\s*)?"
 )
+_DEFAULT = (
+    r"(?:\$\{(?:oc\.env:)?\w{1,60}(?::?[-=+]|,)\s*"
+    rf"|\$\(\s*(?:echo|printf)\s+(?:-\w{{1,4}}\s+)?(?:{_QUOTE}?%s{_QUOTE}?\s+)?)"
+)
+"""What stands before a value that a reference holds, as in ``${X:-value}`` and ``$(echo value)``."""
 _RANDOM = r"(?=[A-Za-z/+_.=~-]{0,60}\d)(?=[\d/+_.=~-]{0,60}[A-Za-z])[A-Za-z0-9/+_=~-]{12,}(?![\w(.\[])"
 """Long, with letters and digits: what a word of a language model is not."""
 _DENSE = r"(?=[A-Za-z+=]{0,60}\d)(?=[\d+=]{0,60}[A-Za-z])[A-Za-z0-9+=]{16,}(?![\w(./\[-])"
@@ -64,6 +70,8 @@ _SHAPES = (
     r"pypi-AgE[\w-]{16,}",
     r"npm_[A-Za-z0-9]{30,}",
     r"nvapi-[\w-]{20,}",
+    r"(?:gsk_|xai-|r8_|pplx-)(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{20,}",
+    r"dckr_[po]at_[\w-]{20,}",
     r"AIza[\w-]{35}",
     r"(?<![_-])sk-[\w-]{20,}",
     r"(?<![_-])eyJ[\w-]{6,}\.eyJ[\w-]{6,}(?:\.[\w-]*)?",
@@ -99,7 +107,8 @@ _RULES = (
     ),
     LazyPattern(
         rf"(\b(?:(?:docker|podman|helm|skopeo|crane)\b[^\n]{{0,200}}?[ \t]-p[ \t=]|sshpass[ \t]+-p[ \t]?"
-        rf"|redis-cli\b[^\n]{{0,200}}?[ \t]-a[ \t]|curl\b[^\n]{{0,200}}?[ \t](?:-b|--cookie)[ \t=]){_QUOTE}?)"
+        rf"|(?:mysql|mariadb)\w{{0,20}}\b[^\n]{{0,200}}?[ \t]-p|redis-cli\b[^\n]{{0,200}}?[ \t]-a[ \t]"
+        rf"|curl\b[^\n]{{0,200}}?[ \t](?:-b|--cookie)[ \t=]){_QUOTE}?)"
         r"(?![$%{(]|\*\*\*|\d{1,5}:\d{1,5}(?!\w))[^\s\"'<>\\]+",
         marks=("-p", "-a", "-b", "--cookie"),
     ),
@@ -139,7 +148,8 @@ _RULES = (
         marks=("token", "key", "secret", "pass", "pwd", "credential"),
     ),
     LazyPattern(
-        rf"({_NAME}{_SEPARATOR}(?:[rbf]?{_QUOTE})?|(?<![\w-])--(?:[\w-]{{1,40}}[_-])?{_NAME}\s+{_QUOTE}?"
+        rf"({_NAME}{_SEPARATOR}(?:[rbf]?{_QUOTE})?(?:{_DEFAULT}{_QUOTE}?)?|oc\.env:(?:\w{{1,40}}_)?{_NAME},\s*{_QUOTE}?"
+        rf"|(?<![\w-])--(?:[\w-]{{1,40}}[_-])?{_NAME}\s+{_QUOTE}?"
         rf"|\b(?:env|arg|setenv|setx)\s+(?:\w{{1,40}}_)?{_NAME}\s+{_QUOTE}?|(?<![\w.])token\s*=\s*{_QUOTE}"
         rf"|\blogin\(\s*(?:\w{{1,20}}\s*=\s*)?{_QUOTE}){_VALUE}",
         re.IGNORECASE,
@@ -156,11 +166,28 @@ _RULES = (
         re.IGNORECASE,
         marks=("key", "pass", "pwd", "auth", "sig"),
     ),
-    # a list under such a name, and what stands below the name of a service
     LazyPattern(
-        rf"({_NAME}{_QUOTE}?\]?\s*[:=]\s*[\[(])(?=[^\[\](){{}}\w$]{{0,40}}\w)(?!\*\*\*)[^\[\](){{}}]{{1,4000}}(?=[\])])",
+        rf"((?:密码|口令|密钥|私钥)(?:[ \t]*[:=\uff1a\uff1d]|[ \t]*[是为][:\uff1a]?)[ \t]*{_QUOTE}?)"
+        rf"(?=[!-~]{{6}}){_REFERENCE}(?:(?![\"'`,;&<>\\(){{}}\[\]])[!-~])+",
+        marks=("密码", "口令", "密钥", "私钥"),
+    ),
+    LazyPattern(
+        rf"(令牌(?:[ \t]*[:=\uff1a\uff1d]|[ \t]*[是为][:\uff1a]?)[ \t]*{_QUOTE}?){_RANDOM}",
+        marks=("令牌",),
+    ),
+    # an element of XML with such a name or key
+    LazyPattern(
+        rf"((?:<|&lt;)(?:\w{{1,20}}\s+(?:key|name|id)\s*=\s*{_QUOTE})?[\w.:-]{{0,40}}?{_NAME}{_QUOTE}?(?:\s[^<>\n]{{0,100}})?"
+        rf"(?:>|&gt;)\s*)(?!\*\*\*)(?:(?!&lt;){_REFERENCE}[^<>\n&]|&amp;)(?:[^<>\n&]|&(?!lt;)){{0,400}}(?=(?:<|&lt;)/)",
         re.IGNORECASE,
-        marks=("token", "key", "secret", "pass", "pwd", "credential"),
+        marks=("</", "&lt;/"),
+    ),
+    # a list or a table under such a name, and what stands below the name of a service
+    LazyPattern(
+        rf"((?:{_NAME}|(?<![A-Za-z])cookies){_QUOTE}?\]?\s*[:=]\s*(?:[\[(](?=[^\[\](){{}}\w$]{{0,40}}\w)"
+        rf"|\{{(?=\s*{_QUOTE}[^\"'\n{{}}]{{1,60}}{_QUOTE}\s*:)))(?!\*\*\*)[^\[\](){{}}]{{1,4000}}(?=[\])}}])",
+        re.IGNORECASE,
+        marks=("token", "key", "secret", "pass", "pwd", "credential", "cookies"),
     ),
     LazyPattern(
         rf"((?<![\w-]){_ACCOUNT}{_QUOTE}?[ \t]*:(?:[ \t]*\n(?:[ \t]+[^\n]{{0,200}}\n){{0,12}}?[ \t]+"
@@ -174,19 +201,21 @@ _RULES = (
         marks=(
             *("hf_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "glrt-", "gldt-", "glptt-"),
             *("glcbt-", "glsoat-", "glagent-", "akia", "asia", "xox", "pypi-age", "npm_", "nvapi-", "aiza", "sk-"),
-            "eyj",
+            *("gsk_", "xai-", "r8_", "pplx-", "dckr_", "eyj"),
         ),
     ),
 )
 
 
-_SECRET_NAME = rf"{_NAME}\Z|\A(?:set-)?cookie\Z|\A(?:proxy-)?authorization\Z"
-_ITEMS = LazyPattern(
-    rf"{_NAME}{_QUOTE}?[ \t]*:[ \t]*\n(?:[ \t]*-[ \t]+[^\n]*(?:\n|\Z)){{1,200}}",
+_SECRET_NAME = rf"{_NAME}\Z|密码\Z|口令\Z|密钥\Z|\A(?:set-)?cookies?\Z|\A(?:proxy-)?authorization\Z"
+_BLOCKS = LazyPattern(
+    rf"{_NAME}{_QUOTE}?[ \t]*:[ \t]*\n(?:(?:[ \t]*-[ \t]+[^\n]*(?:\n|\Z)){{1,200}}"
+    r"|(?P<indent>[ \t]+)[^\s-][^\n]*(?:\n(?P=indent)[^\n]*){0,40})",
     re.IGNORECASE,
     marks=("token", "key", "secret", "pass", "pwd", "credential"),
 )
 _ITEM = re.compile(r"^([ \t]*-[ \t]+)(?!\*\*\*|[$%{]|\w+[ \t]*:(?:[ \t]|$))[^\n]+", re.MULTILINE)
+_MEMBER = re.compile(rf"^([ \t]+[\w\"'.-]{{1,60}}[ \t]*:[ \t]*{_QUOTE}?){_RANDOM}", re.MULTILINE)
 
 
 def masked(text: str) -> str:
@@ -194,10 +223,16 @@ def masked(text: str) -> str:
 
     Text that is escaped for a format, such as Markdown, is masked before: an escape changes names and shapes.
     """
-    text = _ITEMS.sub(lambda found: _ITEM.sub(_hidden, found[0]), text)
+    lower = text.lower()
+    text = _BLOCKS.sub(_hide_block, text, lower=lower)
     for rule in _RULES:
-        text = rule.sub(_hidden, text)
+        text = rule.sub(_hidden, text, lower=lower)
     return text
+
+
+def _hide_block(found: re.Match[str]) -> str:
+    """The lines below a secret name: each item of a list, and each member of a table that looks like a credential."""
+    return (_MEMBER if found["indent"] else _ITEM).sub(_hidden, found[0])
 
 
 def _hidden(found: re.Match[str]) -> str:

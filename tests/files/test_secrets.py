@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from compatcheck.files.secrets import HIDDEN, masked, without_homes, without_secrets
 
+HEALTHY = Path(__file__).parents[1] / "symptoms" / "logs" / "healthy"
 SECRET = "Zq3vX9SECRETk7LmW2"
 PLACES = (
     "https://user:{}@host/simple",
@@ -87,6 +89,32 @@ PLACES = (
     'kaggle: {{"username": "a", "key": "{}"}}',
     "Bearer: {}",
     "signing_key: {}",
+    "export HF_TOKEN=${{X:-{}}}",
+    'HF_TOKEN="${{X:-{}}}"',
+    "password: ${{DB_PASSWORD:-{}}}",
+    "password: ${{oc.env:A,{}}}",
+    "x: ${{oc.env:DB_PASSWORD,{}}}",
+    "HF_TOKEN=$(echo {})",
+    "HF_TOKEN=$(echo '{}' | base64 -d)",
+    "HF_TOKEN=$(printf %s {})",
+    "os.environ.get('HF_TOKEN') or '{}'",
+    "密码: {}",
+    "登录密码是：{}",
+    "口令：{}",
+    "令牌：{}",
+    "访问密钥为 {}",
+    "HF_TOKEN：{}",
+    "password：{}",
+    "mysql -u root -p{} db",
+    "mysqldump -h host -p'{}' db",
+    "<password>{}</password>",
+    '<ns:hub_token type="x">{}</ns:hub_token>',
+    "&lt;dbPassword&gt;{}&lt;/dbPassword&gt;",
+    '<entry key="password">{}</entry>',
+    '<add key="HF_TOKEN" value="{}" />',
+    'api_keys: {{"a": "{}", "b": "{}"}}',
+    "cookies={{'session': '{}'}}",
+    "api_keys:\n  a: {}\n  b: '{}'\nc: 1",
 )
 SHAPED = (
     "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567",
@@ -99,6 +127,11 @@ SHAPED = (
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0",
     "glrt-AbCdEfGhIjKlMnOpQrSt",
     "npm_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "gsk_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "xai-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "r8_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "pplx-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "dckr_pat_AbCdEfGhIjKlMnOpQrStUvWxY",
 )
 HARMLESS = (
     "pad_token=tokenizer.eos_token",
@@ -140,6 +173,23 @@ HARMLESS = (
     "added_tokens:\n  - <s>\n  - a1b2c3d4e5f6a7b8c9",
     "KeyError: key: model.layers.0.self_attn.q_proj",
     "key: epoch_10_of_model_1",
+    "password: ${DB_PASSWORD:-$OTHER}",
+    "HF_TOKEN=${HF_TOKEN:-}",
+    "HF_TOKEN=$(echo $OTHER)",
+    "HF_TOKEN=$(cat ~/.token)",
+    "密码：请联系管理员",
+    "令牌：128",
+    "特殊令牌: <pad>",
+    "mysql -u root -p db",
+    "mysql -h host -P 3306 -p",
+    "<password>${PASSWORD}</password>",
+    "<token>eos</token>",
+    '<a href="/reset-password">Forgot</a>',
+    "api_key: ''\nrevision: 5a5a5a5a5a5a5a5a5a5a5a5a",
+    "f'api_key={arguments.api_key}'",
+    "cookies = {}",
+    "r8_model_of_a_run",
+    "xai-explainable-models",
 )
 
 
@@ -154,6 +204,12 @@ def test_a_secret_is_known_by_its_place(place: str) -> None:
 @pytest.mark.parametrize("around", ["{}", "got {} here", "x='{}'", '["{}"]', "/path/{}.json"])
 def test_a_secret_is_known_by_its_shape(secret: str, around: str) -> None:
     assert secret not in masked(around.format(secret))
+
+
+@pytest.mark.parametrize("path", sorted(HEALTHY.glob("*")), ids=lambda path: path.name)
+def test_ordinary_logs_stay(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert masked(text) == text
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -253,6 +309,16 @@ def test_what_stands_around_a_secret_does_not_save_it(place: str, before: str, a
         "auth=('",
         "key: a1",
         "login a password ",
+        "password=${a:-",
+        "password=$(echo ",
+        "密码：",
+        "mysql a",
+        "<password>",
+        "<password ",
+        "<a:",
+        "cookies={'a':",
+        "password:\n a: b\n",
+        "oc.env:",
     ],
 )
 def test_time_grows_with_the_text_and_no_faster(unit: str) -> None:
