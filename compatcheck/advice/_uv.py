@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shlex
@@ -79,6 +80,26 @@ def _binary() -> str:
         return found
 
 
+@functools.cache
+def _cache(binary: str) -> dict[str, str]:
+    """The variable for the user's cache, asked for outside of any project: a project's settings may name another."""
+    if "UV_CACHE_DIR" in os.environ:
+        return {}
+    command = [binary, "cache", "dir"]
+    try:
+        asked = subprocess.run(
+            command, cwd=os.path.sep, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
+    except OSError as error:
+        raise _not_started(binary, error) from None
+    return {"UV_CACHE_DIR": asked.stdout.strip()} if asked.returncode == 0 else {}
+
+
+def _not_started(binary: str, error: OSError) -> InputError:
+    seen = error.strerror or str(error)
+    return InputError("starting", binary, seen, f"install it with {_install_command()}")
+
+
 def _install_command() -> str:
     return shlex.join([sys.executable, "-m", "pip", "install", "uv"])
 
@@ -90,7 +111,7 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     try:
         process = subprocess.Popen(
             command,
-            env={**os.environ, "UV_PYTHON_DOWNLOADS": "never", "COLUMNS": "1000"},
+            env={**os.environ, **_cache(command[0]), "UV_PYTHON_DOWNLOADS": "never", "COLUMNS": "1000"},
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
@@ -99,8 +120,7 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
             start_new_session=True,
         )
     except OSError as error:
-        seen = error.strerror or str(error)
-        raise InputError("starting", command[0], seen, f"install it with {_install_command()}") from None
+        raise _not_started(command[0], error) from None
     leftovers.hold(process.pid)
     try:
         yield process

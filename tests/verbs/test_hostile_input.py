@@ -563,6 +563,30 @@ def test_no_place_of_local_code_is_built_unasked(name: str, tmp_path: Path) -> N
     assert marker.exists()
 
 
+@pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml"])
+def test_settings_of_the_folder_do_not_move_the_cache_of_uv(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("UV_CACHE_DIR", raising=False)
+    head = "[tool.uv]\n" if name == "pyproject.toml" else ""
+    outside = tmp_path / "outside"
+    (tmp_path / name).write_text(f'{head}cache-dir = "{outside}"\n', encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("torch==2.5.0\n", encoding="utf-8")
+    pin = ("pin", "--isolated", "--offline", "requirements.txt")
+    done = run_command(sys.executable, *pin, cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert "Traceback" not in done.stderr and not outside.exists(), done.stderr
+    assert (tmp_path / "cache" / "uv").is_dir()
+
+
+def test_a_package_that_only_a_build_gives_names_the_option(tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist/stranger-1.0.tar.gz").write_bytes(b"")
+    (tmp_path / "uv.toml").write_text('find-links = ["dist"]\n', encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("stranger\n", encoding="utf-8")
+    done = run_command(sys.executable, "pin", "--isolated", "--offline", "requirements.txt", cwd=tmp_path)
+    assert done.returncode and "--build" in done.stderr, done.stderr
+
+
 @pytest.fixture
 def evil(tmp_path: Path) -> Path:
     """A folder with a venv whose interpreter leaves a mark beside it, and files that make verbs start one."""

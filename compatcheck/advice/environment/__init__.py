@@ -152,6 +152,7 @@ def _install(
     *options: str,
     command: Sequence[str] = ("install", "-r", "-"),
 ) -> _uv.Done:
+    resolver.require_known_settings()
     backend = ["--torch-backend", torch_backend] if torch_backend else []
     whole = ["pip", *command, "--python", here.interpreter, *backend, *options]
     stdin = "".join(line + "\n" for line in requirements)

@@ -10,5 +10,6 @@ from compatcheck.advice.resolver._compile import around as around
 from compatcheck.advice.resolver._compile import lock as lock
 from compatcheck.advice.resolver._compile import resolve as resolve
 from compatcheck.advice.resolver._failures import IndexDown as IndexDown
+from compatcheck.advice.resolver._local import require_known_settings as require_known_settings
 from compatcheck.advice.resolver._platform import platform_of as platform_of
 from compatcheck.advice.resolver._question import why_unsolvable as why_unsolvable

@@ -66,9 +66,11 @@ def around(name: str, version: str, place: Place) -> tuple[str, ...]:
     for specifier, strategy in ((f"<{version}", "highest"), (above, "lowest")):
         wanted = Wanted((Line(name, name, name + specifier),), {})
         with contextlib.suppress(CompatcheckError), _folder() as folder:
+            output = os.path.join(folder, "requirements.txt")
             command = [*_compile(folder, wanted, Demands(), place, ()), "--no-deps", "--resolution", strategy]
-            done = _uv.run([*command, "--no-annotate"], stdin=_requirements(wanted, Demands(), place))
-            found += list(_solution(done.stdout).versions.values()) if done.status == 0 else []
+            command += ["-o", output, "--no-annotate"]
+            done = _uv.run(command, stdin=_requirements(wanted, Demands(), place))
+            found += list(_solution(_read(output)).versions.values()) if done.status == 0 else []
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ _MARKS = re.compile(r"^[ \t]*(?:[×│]|error:)?[ \t]*", re.MULTILINE)
 _CAUSE = re.compile(r"\s*\n[ \t]*(?:cause:|Caused by:|[├╰]─▶)[ \t]*")
 _BUILD = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9._-]+)(?:==|\s*@)")
 _NOT_BUILT = re.compile(r"Building source distributions for `([A-Za-z0-9._-]+)` is disabled")
+_BUILDS_DISABLED = re.compile(r"building from source is disabled")
 _NO_SOLUTION = re.compile(r"No solution found when resolving dependencies(?: for split[^:\n]*)?:?")
 _CONTRADICTION = re.compile(
     r"Because you require \S+ and \S+, we can conclude that your requirements are unsatisfiable\.?"
@@ -59,6 +60,8 @@ def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> C
         return IndexDown("resolving from", "uv's cache", f"the cache contains no file of {', '.join(uncached)}", advice)
     sources = tuple(dict.fromkeys(_sources(explanation, wanted, demands)))
     advice = "relax one of these requirements"
+    if _BUILDS_DISABLED.search(text):
+        advice = "allow builds with --build"
     if "network was disabled" in text:
         advice = "run this without --offline with access to the index"
     if len(sources) > 1 and _CONTRADICTION.fullmatch(explanation):

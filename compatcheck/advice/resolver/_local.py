@@ -15,6 +15,38 @@ from compatcheck.files import limits
 from compatcheck.files.reading import read_text
 from compatcheck.packages.names import normalised
 
+EVERYTHING = ":all:"
+"""uv's word for every distribution."""
+_FOLLOWED = {
+    *("sources", "workspace", "pip", "index", "index-url", "extra-index-url", "find-links"),
+    *("override-dependencies", "constraint-dependencies", "dev-dependencies"),
+}
+"""Settings of uv that may name local code, which is looked for here."""
+_HARMLESS = {
+    *(
+        "managed",
+        "package",
+        "default-groups",
+        "dependency-groups",
+        "environments",
+        "required-environments",
+        "conflicts",
+    ),
+    *("build-backend", "exclude-dependencies", "dependency-metadata", "required-version", "cache-dir", "cache-keys"),
+    *("no-cache", "offline", "no-index", "no-sources", "no-sources-package", "index-strategy", "keyring-provider"),
+    *("resolution", "prerelease", "fork-strategy", "exclude-newer", "exclude-newer-package", "torch-backend"),
+    *("no-binary", "no-binary-package", "no-build", "no-build-package", "only-binary", "link-mode", "compile-bytecode"),
+    *("upgrade", "upgrade-package", "reinstall", "reinstall-package", "native-tls", "system-certs", "preview"),
+    *("allow-insecure-host", "concurrent-builds", "concurrent-downloads", "concurrent-installs", "http-proxy"),
+    *("https-proxy", "no-proxy", "python-preference", "python-downloads", "publish-url", "trusted-publishing"),
+    *("check-url", "add-bounds", "extra", "all-extras", "no-extra", "group", "no-deps", "allow-empty-requirements"),
+    *("strict", "no-strip-extras", "no-strip-markers", "no-annotate", "no-header", "custom-compile-command"),
+    *("generate-hashes", "python-version", "python-platform", "universal", "no-emit-package", "emit-index-url"),
+    *("emit-find-links", "emit-build-options", "emit-marker-expression", "emit-index-annotation", "annotation-style"),
+    *("require-hashes", "verify-hashes", "python"),
+}
+"""Settings that neither name local code nor say where uv writes what it installs. Any other, such as
+``extra-build-variables`` or one that a later uv brings, may do so."""
 _INDEX_OPTION = re.compile(r"(?:-f|-i|--find-links|--index-url|--extra-index-url)[\s=]*(\S+)")
 _ARCHIVE = re.compile(r"(.+?)-\d[^/-]*\.(?:tar(?:\.\w+)?|tgz|tbz|txz|zip)")
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)")
@@ -24,7 +56,8 @@ def local_names(lines: Iterable[Line]) -> set[str]:
     """Names whose code lies here: in projects, archives, repositories and folders of archives.
 
     Those come from the lines and, as uv reads them, from the ``[tool.uv]`` and ``uv.toml`` of the working directory,
-    of each local project, and of the folders above. Folders are followed up to `limits.FOLDER_ENTRIES`.
+    of each local project, and of the folders above; a setting that may name local code in another way stands for
+    `EVERYTHING`. Folders are followed up to `limits.FOLDER_ENTRIES`.
     """
     names: set[str] = set()
     waiting = [*_with_parents(os.getcwd())]
@@ -45,8 +78,23 @@ def local_names(lines: Iterable[Line]) -> set[str]:
             seen.add(folder)
             for document, settings in _documents(folder):
                 names.update(_names(document, settings, folder))
+                names.update(EVERYTHING for _ in _unknown_settings(settings))
                 waiting += _folders(settings, folder)
     return names
+
+
+def require_known_settings() -> None:
+    """Raise InputError where a setting of uv that came with the working directory may steer an installation."""
+    for folder in _with_parents(os.getcwd()):
+        for _, settings in _documents(folder):
+            for name in _unknown_settings(settings):
+                seen = f"its setting {name} in {folder} may run local code or write elsewhere"
+                raise InputError("installing with", "uv", seen, "remove the setting, or work in another folder")
+
+
+def _unknown_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    for prefix, table in (("", settings), ("pip.", _table(settings, "pip"))):
+        yield from (prefix + name for name in table if name not in _FOLLOWED | _HARMLESS)
 
 
 def is_archive(line: Line) -> bool:
