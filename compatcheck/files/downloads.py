@@ -48,12 +48,10 @@ def time_limit(client: httpx.Client, seconds: float) -> Iterator[None]:
     timer.start()
     try:
         yield
-    except Exception as error:
-        if is_over.is_set():
-            raise TimeoutError(f"not complete after {seconds:g} s") from error
-        raise
     finally:
         timer.cancel()
+        if is_over.is_set():
+            raise TimeoutError(f"not complete after {seconds:g} s")
 
 
 def read(client: httpx.Client, url: str, most_bytes: int, headers: dict[str, str] | None = None) -> bytes:
