@@ -141,8 +141,6 @@ finally:
 
 OPENS = {
     "files/_remover.py": "what the system tells of a process",
-    "bug_report/_input.py": "a pipe that is named is waited for",
-    "symptoms/_stream.py": "a pipe that is named is waited for",
     "files/reading.py": "where it is made safe",
     "files/keyed_rows.py": "a table of ours",
     "packages/shipped_tables.py": "a table of ours",
@@ -178,6 +176,7 @@ WRITERS = {
     "matrix/compile.py": "the same",
     "matrix/_build_hook.py": "into the folder of a build",
     "advice/resolver/_compile.py": "into a temporary folder, for uv",
+    "project/model_files/_download.py": "into a temporary folder, from which a file with the right hash is moved",
     "integrations/_running.py": "into a temporary folder",
 }
 """Where something is written without `storage.write`, and why nobody finds it half written."""

@@ -9,6 +9,7 @@ from typing import BinaryIO
 from compatcheck.bug_report import _encoding, _html, _web_page
 from compatcheck.errors import InputError
 from compatcheck.files import limits
+from compatcheck.files.reading import open_stream, read_some
 from compatcheck.language import gettext as _
 
 _CHUNK = 1 << 20
@@ -27,21 +28,12 @@ def read_input(path: str) -> tuple[str, str]:
         else:
             if not os.path.exists(path):
                 raise InputError(_DOING, path, "there is no such file", "pass the path of a text file, or -")
-            with open(path, "rb", opener=_without_waiting) as stream:
+            with open_stream(path) as stream:
                 raw = _head_and_tail(stream)
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError(_DOING, source, seen, "pass the path of a text file, or -") from None
     return plain_text(_encoding.decoded(raw, source)), source
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, or a pipe, which is empty if nobody writes to it; to wait for a writer may last for ever."""
-    if not hasattr(os, "O_NONBLOCK"):
-        return os.open(path, flags)
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
-    os.set_blocking(descriptor, True)
-    return descriptor
 
 
 def plain_text(text: str) -> str:
@@ -51,7 +43,7 @@ def plain_text(text: str) -> str:
 
 def _head_and_tail(stream: BinaryIO) -> bytes:
     """All bytes of a stream, or both ends of one that is too large, with a line that says so between them."""
-    head = stream.read(limits.REPORT_BYTES + 1)
+    head = read_some(stream, limits.REPORT_BYTES + 1)
     if len(head) <= limits.REPORT_BYTES:
         return head
     half = limits.REPORT_BYTES // 2

@@ -39,6 +39,29 @@ def open_bytes(path: str, buffering: int = -1) -> BinaryIO:
     return open(_descriptor(path), "rb", buffering)
 
 
+def open_stream(path: str) -> BinaryIO:
+    """Open a file, or a pipe, which is empty if nobody writes to it; raises OSError at once for a device."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except ValueError:
+        raise OSError(errno.EINVAL, "a file cannot have this name", path) from None
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(mode):
+        os.set_blocking(descriptor, True)
+    elif not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, _NO_FILE, path)
+    return open(descriptor, "rb")
+
+
+def read_some(stream: BinaryIO, most: int) -> bytes:
+    """At most so many bytes. Raises OSError for a file that would wait for some, as the kernel's own do."""
+    raw: bytes | None = stream.read(most)
+    if raw is None:
+        raise OSError(errno.EAGAIN, "the file has no content to read now")
+    return raw
+
+
 def open_text(path: str, *, encoding: str = "utf-8", errors: str = "replace") -> IO[str]:
     """The same for text."""
     return open(_descriptor(path), encoding=encoding, errors=errors)
@@ -75,7 +98,7 @@ def read_bytes(path: str, largest: int = limits.TEXT_BYTES) -> bytes:
             missing = "there is no such file" if not os.path.lexists(path) else _NO_FILE
             raise InputError("reading", path, missing, "pass the path of a file")
         with open_bytes(path) as stream:
-            raw = stream.read(largest + 1)
+            raw = read_some(stream, largest + 1)
     except OSError as error:
         raise InputError("reading", path, error.strerror or str(error), "make it readable") from None
     if len(raw) > largest:

@@ -11,6 +11,7 @@ from typing import IO, NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.files import limits
+from compatcheck.files.reading import open_stream, read_some
 from compatcheck.language import gettext as _
 
 CHUNK = 1 << 20
@@ -48,7 +49,7 @@ def batches(path: str, chunk: int = CHUNK, notes: list[str] | None = None) -> It
             raise InputError(_DOING, path, "there is no such file", "pass the path of a log")
         if os.path.isdir(path):
             raise InputError(_DOING, path, "this is a folder", "pass a log file in this folder")
-        with open(path, "rb") as stream, late_progress(_("reading the log"), os.path.getsize(path)) as advance:
+        with open_stream(path) as stream, late_progress(_("reading the log"), os.path.getsize(path)) as advance:
             yield from _decode(stream, path, chunk, notes, advance)
     except OSError as error:
         raise InputError(_DOING, path, error.strerror or str(error), "make it readable") from None
@@ -59,8 +60,8 @@ def head(path: str, size: int = limits.LOG_LINE_BYTES) -> bytes:
     if path == "-" or not os.path.isfile(path):
         return b""
     try:
-        with open(path, "rb") as stream:
-            raw = stream.read(size)
+        with open_stream(path) as stream:
+            raw = read_some(stream, size)
     except OSError as error:
         raise InputError(_DOING, path, error.strerror or str(error), "make it readable") from None
     return raw

@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -149,7 +150,10 @@ async def _run(
             async with _turn():
                 with anyio.fail_after(_LONGEST_SECONDS):
                     done = await anyio.run_process(
-                        line, check=False, env={**os.environ, **({} if online else _NO_NETWORK)}
+                        line,
+                        stdin=subprocess.DEVNULL,  # ours is the agent's own connection
+                        check=False,
+                        env={**os.environ, **({} if online else _NO_NETWORK)},
                     )
         except (OSError, ValueError) as error:  # an argument with a null byte, or longer than the system allows
             raise ToolError(f"compatcheck: starting {verb}: {error}") from None

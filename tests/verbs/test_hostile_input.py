@@ -425,7 +425,7 @@ def test_a_line_that_unpacks_to_gigabytes_is_no_log(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
 @pytest.mark.parametrize(
     "command",
     [
@@ -466,7 +466,7 @@ def test_ended_while_it_waits_for_another_process_leaves_nothing(
     started = descendants(running.pid)
     assert len(started) >= 3, "the program, what it starts, and the one that removes them"
     running.send_signal(number)
-    assert running.wait(30) == {signal.SIGINT: 130, signal.SIGTERM: running.returncode}.get(number, -number)
+    assert running.wait(30) in (128 + number, -number)
     deadline = time.monotonic() + 2
     while (any(map(is_alive, started)) or any(folder.iterdir())) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -518,6 +518,16 @@ def test_a_local_project_is_built_only_where_that_is_asked_for(line: str, tmp_pa
     assert done.returncode == 0 and text in done.stdout, done.stderr
     done = run_command(sys.executable, *pin, "--build", cwd=tmp_path)
     assert marker.exists() and done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["diagnose", "check --no-probe --isolated", "check --snapshot", "data"])
+def test_a_file_without_an_end_is_one_line(command: str, tmp_path: Path) -> None:
+    for path in ("/dev/zero", "/dev/tty", "/proc/kmsg"):
+        line = [sys.executable, "-m", "compatcheck", *command.split(), path]
+        done = subprocess.run(
+            line, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
 
 
 LOCAL_PLACES = {

@@ -18,7 +18,7 @@ _MARKS = re.compile(r"^[ \t]*(?:[×│]|error:)?[ \t]*", re.MULTILINE)
 _CAUSE = re.compile(r"\s*\n[ \t]*(?:cause:|Caused by:|[├╰]─▶)[ \t]*")
 _BUILD = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9._-]+)(?:==|\s*@)")
 _NOT_BUILT = re.compile(r"Building source distributions for `([A-Za-z0-9._-]+)` is disabled")
-_BUILDS_DISABLED = re.compile(r"building from source is disabled")
+_BUILDS_DISABLED = re.compile(r"building from source is disabled for\b")
 _NO_SOLUTION = re.compile(r"No solution found when resolving dependencies(?: for split[^:\n]*)?:?")
 _CONTRADICTION = re.compile(
     r"Because you require \S+ and \S+, we can conclude that your requirements are unsatisfiable\.?"
