@@ -21,6 +21,7 @@ _NUMBERS = {
     "neftune_noise_alpha": "training.neftune_noise_alpha",
     "max_seq_length": "training.max_length",
     "cutoff_len": "training.max_length",
+    "steps_per_generation": "training.steps_per_generation",
 }
 _FLAGS = {
     "gradient_checkpointing": "training.gradient_checkpointing",

@@ -305,6 +305,13 @@ FACTS: tuple[Fact, ...] = (
         meaning="whether LLaMA-Factory packs samples so that they do not attend to each other",
     ),
     *_each("training", FLAG, "packing padding_free group_by_length use_cache predict_with_generate use_vllm unsloth"),
+    Fact("training.packing_strategy", TEXT, meaning="how trl packs: `bfd`, `bfd_split`, `ffd` or `wrapped`"),
+    Fact("training.loss_type", TEXT, meaning="the loss that a trainer of trl computes, such as `dapo` or `sigmoid`"),
+    Fact(
+        "training.steps_per_generation",
+        WHOLE,
+        meaning="number of micro-batches into which an online trainer of trl splits the answers of one round",
+    ),
     Fact("training.sampling", SECTION),
     *_each(
         "training.sampling",

@@ -16,6 +16,7 @@ from compatcheck.inference.cuda_build import default_build, has_cuda, libraries
 from compatcheck.inference.default_attention import default_attention
 from compatcheck.inference.image_contents import contents_of_image
 from compatcheck.inference.inferred import Inference, Inferred, InferredFacts, Judged, Limit, Table, with_inference
+from compatcheck.inference.packed_samples import padding_free_packing
 from compatcheck.inference.report_date import day_of_report, limits_by_day, newest_by_day
 from compatcheck.inference.required_packages import required
 from compatcheck.inference.torch_builds import backend_of, minor, runtime_of
@@ -397,6 +398,10 @@ def _argument_defaults(view: Environment, given: _Given) -> InferredFacts:
         yield from argument_defaults(view, given.table)
 
 
+def _padding_free_packing(view: Environment, given: _Given) -> InferredFacts:
+    yield from padding_free_packing(view)
+
+
 def _precision(view: Environment, given: _Given) -> InferredFacts:
     if view.section(CALLS):
         yield from precision(view, given.table)
@@ -426,6 +431,7 @@ _RULES: tuple[_Rule, ...] = (
     _zero_stage,
     _deepspeed_defaults,
     _argument_defaults,
+    _padding_free_packing,
     _precision,
     _default_attention,
     _switches,

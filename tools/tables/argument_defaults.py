@@ -44,7 +44,7 @@ _TRAINING = {
             *("learning_rate", "max_grad_norm", "num_train_epochs", "max_steps", "neftune_noise_alpha", "packing"),
             *("gradient_checkpointing", "group_by_length", "torch_compile", "use_liger_kernel", "save_safetensors"),
             *("padding_free", "predict_with_generate", "use_vllm", "ddp_find_unused_parameters"),
-            "average_tokens_across_devices",
+            *("average_tokens_across_devices", "packing_strategy", "loss_type"),
         )
     },
 }

@@ -234,6 +234,11 @@ def test_sampling_of_a_rollout(tmp_path: Path) -> None:
     assert fact(found, "sampling.min_p") is None
 
 
+def test_loss_and_rounds_of_a_rollout(tmp_path: Path) -> None:
+    found = said(tmp_path, GRPO + "loss_type: dapo\nsteps_per_generation: 4\n")
+    assert [fact(found, name) for name in ("loss_type", "steps_per_generation")] == ["dapo", 4]
+
+
 def test_defaults_of_a_rollout_need_vllm(tmp_path: Path) -> None:
     found = said(tmp_path, GRPO.replace("use_vllm: true", "use_vllm: false").replace("top_p: 0.9\n", ""))
     assert isinstance(fact(found, "sampling.top_p"), Unknown)

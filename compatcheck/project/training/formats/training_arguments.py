@@ -64,7 +64,8 @@ ANY_PLACES = -1
 """Nobody can tell which arguments are given by place."""
 _ARGUMENTS = (
     *rows("training.", WHOLE, "per_device_train_batch_size", "per_device_eval_batch_size"),
-    *rows("training.", WHOLE, "gradient_accumulation_steps"),
+    *rows("training.", WHOLE, "gradient_accumulation_steps", "steps_per_generation"),
+    *rows("training.", TEXT, "packing_strategy", "loss_type"),
     *rows("training.", NUMBER, "learning_rate", "max_grad_norm", "num_train_epochs", "max_steps", "warmup_steps"),
     *rows("training.", NUMBER, "neftune_noise_alpha"),
     *rows("training.", FLAG, "gradient_checkpointing", "group_by_length", "torch_compile", "use_liger_kernel"),
