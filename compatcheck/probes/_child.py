@@ -162,8 +162,20 @@ def _require(name: str, specifier: str, reporter: Reporter) -> None:
     if name in not_importable:
         raise Unmet(not_importable[name])
     version = str(getattr(importlib.import_module(name), "__version__", ""))
+    if not version[:1].isdigit():
+        version = _installed_version(name)
     if version and not _satisfies(version, specifier):
         raise Unmet("%s %s is outside %s" % (name, version, specifier))
+
+
+def _installed_version(name: str) -> str:
+    """The version by the metadata: trl 0.22.0 calls its own "unknown"."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _satisfies(version: str, specifier: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.probes._criterion import judge_rows
+from compatcheck.probes._criterion import Unusable, judge_rows
 
 DEFAULTS = ("completion_only_loss", "disable_dropout", "packing_strategy")
 torch = pytest.importorskip("torch")
@@ -78,6 +78,34 @@ def test_a_nearer_formula_counts() -> None:
     right, other = (partial(trl_sft._loss, learned=each) for each in (learned, learned[1:]))
     told = _trl.written_out(_trl.model(0), right, False)
     assert judge_rows(_trl.compared("batch", told, _trl.model(0), [other, right]))[0] == "pass"
+
+
+def test_the_direction_of_the_gradient_chooses_the_formula() -> None:
+    learned = trl_sft._data("texts", 0)[1]
+    right, other = (partial(trl_sft._loss, learned=each) for each in (learned, learned[1:]))
+    told = _trl.written_out(_trl.model(0), right, False)
+    fourfold = told._replace(gradients={name: value * 4 for name, value in told.gradients.items()})
+    rows = _trl.compared("batch", fourfold, _trl.model(0), [other, right])
+    assert rows[0]["ratio"] == pytest.approx(4) and rows[1]["theta"] < 1
+
+
+def test_trainer_that_raises_fails() -> None:
+    def raises() -> _trl.Row:
+        raise FileNotFoundError("no cache")
+
+    outcome, why = judge_rows(_trl.measured("batch", 0, raises)["rows"])
+    assert outcome == "fail" and "raised FileNotFoundError: no cache" in why
+
+
+def test_model_that_cannot_be_built_is_unusable(monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    def refuse(config: object) -> None:
+        raise TypeError("argument of type 'NoneType' is not iterable")
+
+    monkeypatch.setattr(transformers, "LlamaForCausalLM", refuse)
+    with pytest.raises(Unusable, match="a Llama cannot be built: TypeError"):
+        _trl.measured("batch", 0, lambda: {"model": _trl.model(0)})
 
 
 def test_settings_go_where_a_release_takes_them() -> None:

@@ -11,14 +11,15 @@ import contextlib
 import copy
 import inspect
 import math
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, Tensors
+from compatcheck.probes._criterion import FAIL_THETA, UNIT_ROUNDOFF, Module, Row, Tensor, Tensors, Unusable
 from compatcheck.probes.training._exact import float64_everywhere
-from compatcheck.probes.training._model import plain_name
+from compatcheck.probes.training._logits import attempted
+from compatcheck.probes.training._model import BUILD_ERRORS, plain_name
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
-PAD_ID, START_ID, END_ID = 0, 1, 2
+PAD_ID, START_ID, END_ID, UNKNOWN_ID = 0, 1, 2, 3
 WORDS = tuple(f"w{number}" for number in range(28))
 LLAMA = {
     "vocab_size": 4 + len(WORDS),
@@ -35,6 +36,7 @@ LLAMA = {
 }
 GRADIENT_ROUNDINGS = 64
 LOSS_ROUNDINGS = 64
+CONTROL = "formula in float32"
 Loss = Callable[[Module], Tensor]
 """The loss of a step as a formula of the model."""
 
@@ -83,14 +85,33 @@ def ids_of(text: str) -> List[int]:
 
 
 def model(seed: int, dropout: float = 0.0, scores: bool = False) -> Module:
-    """A small Llama, the same for the same seed; ``scores``: with one number for each sequence in place of logits."""
+    """A small Llama, the same for the same seed; ``scores``: with one number for each sequence in place of logits.
+
+    Raises Unusable where it cannot be built.
+    """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
 
     torch.manual_seed(seed)
     kind = LlamaForSequenceClassification if scores else LlamaForCausalLM
     more = {"num_labels": 1} if scores else {}
-    return kind(LlamaConfig(**LLAMA, attention_dropout=dropout, **more)).float()
+    try:
+        return kind(LlamaConfig(**LLAMA, attention_dropout=dropout, **more)).float()
+    except BUILD_ERRORS as error:
+        raise Unusable("a Llama cannot be built", error) from error
+
+
+def measured(name: str, seed: int, work: Callable[[], Row]) -> Row:
+    """What ``work`` gives for a case; where it raises, the error and a formula that holds: the trainer then fails."""
+    found = attempted({"case": name, "variant": "trainer", "dtype": "float32"}, work)
+    if "error" not in found:
+        return found
+    exact, plain = (written_out(model(seed), _likelihood, each) for each in (True, False))
+    return {"rows": [found, *rows_of(name, CONTROL, plain, exact, True)]}
+
+
+def _likelihood(scored: Module) -> Tensor:
+    return -log_probabilities(scored, range(START_ID, UNKNOWN_ID + 1 + len(WORDS)), 1).mean()
 
 
 def step_of(trainer: Any) -> Step:
@@ -247,10 +268,22 @@ def _distance(told: Tensors, exact: Tensors, unit: float) -> Row:
 
 
 def compared(case: str, told: Step, reference: Module, formulas: Sequence[Loss]) -> List[Row]:
-    """Rows of a case: the trainer against that formula to which it is nearest, and this in float32 as the control."""
+    """Rows of a case: the trainer against the nearest formula, and this formula in float32 as the control.
+
+    A gradient that is only too long or too short is nearer than one that points elsewhere.
+    """
     found = []
     for formula in formulas:
         exact, plain = written_out(reference, formula, True), written_out(reference, formula, False)
         rows = rows_of(case, "trainer", told, exact)
-        found.append((float(rows[0]["theta"]), rows + rows_of(case, "formula in float32", plain, exact, True)))
+        found.append((_nearness(rows[0]), rows + rows_of(case, CONTROL, plain, exact, True)))
     return min(found, key=lambda each: each[0])[1]
+
+
+def _nearness(gradient: Row) -> Tuple[bool, float]:
+    theta = float(gradient["theta"])
+    if "ratio" not in gradient:
+        return True, theta
+    across = math.sqrt(max(float(gradient["ratio"]) ** 2 - float(gradient["share"]) ** 2, 0.0))
+    bound = FAIL_THETA * GRADIENT_ROUNDINGS * UNIT_ROUNDOFF["float32"]
+    return not across <= bound * float(gradient["ratio"]), theta

@@ -27,7 +27,6 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 from compatcheck.probes._criterion import Measuring, Module, Request, Row, Stage, Tensor
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes.training import _trl as trl_steps
-from compatcheck.probes.training._logits import attempted
 
 NEEDS: Dict[str, str] = {"torch": ">=2.0", "transformers": ">=4.31", "trl": ">=0.7"}
 TIMEOUT: float = 400.0
@@ -77,12 +76,11 @@ def measure(request: Request, stage: Stage) -> Measuring:
     left_out: Row = {}
     for name in request.get("cases") or [each for each, trial in TRIALS.items() if dropout or not trial.dropout]:
         stage(name)
-        row = {"case": name, "variant": "trainer", "dtype": "float32"}
-        found = attempted(row, partial(_rows, name, int(request["seed"])))
+        found = trl_steps.measured(name, int(request["seed"]), partial(_rows, name, int(request["seed"])))
         if "left_out" in found:
             left_out[name] = found["left_out"]
         else:
-            yield from found.get("rows", [found])
+            yield from found["rows"]
     return {"left_out": left_out}
 
 

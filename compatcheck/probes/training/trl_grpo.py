@@ -26,7 +26,6 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tup
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Module, Request, Row, Stage, Tensor
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes.training import _trl as trl_steps
-from compatcheck.probes.training._logits import attempted
 
 NEEDS: Dict[str, str] = {"torch": ">=2.0", "trl": ">=0.15", "transformers": ">=4.46"}
 TIMEOUT: float = 400.0
@@ -82,12 +81,11 @@ def measure(request: Request, stage: Stage) -> Measuring:
     left_out: Row = {}
     for name in request.get("cases") or TRIALS:
         stage(name)
-        row = {"case": name, "variant": "trainer", "dtype": "float32"}
-        found = attempted(row, partial(_rows, name, int(request["seed"])))
+        found = trl_steps.measured(name, int(request["seed"]), partial(_rows, name, int(request["seed"])))
         if "left_out" in found:
             left_out[name] = found["left_out"]
         else:
-            yield from found.get("rows", [found])
+            yield from found["rows"]
     return {"left_out": left_out}
 
 

@@ -4,11 +4,11 @@ The trainer of the installed release, built from texts as users build it, takes 
 expected step is written out in float64: the negative log-probability of each trained token, given the earlier tokens
 of its own sequence, averaged over all trained tokens of the step.
 
-Cases, if the release has the setting: texts of unequal length in one padded batch; the same texts as four
-micro-batches of one; packed in one row; without padding; prompts with completions, of which only the completions are
-trained; the template of an answer (`DataCollatorForCompletionOnlyLM`); checkpointing, re-entrant and not; LoRA, plain
-and under re-entrant checkpointing. All other settings are the defaults of the release, except bf16 and clipping, which
-are off, so that rounding is that of float32.
+Cases, if the release has the setting: texts of unequal length in one padded batch; the same texts as four micro-
+batches of one; packed in one row, also by the strategy that splits long texts; without padding; prompts with
+completions, of which only the completions are trained; the template of an answer (`DataCollatorForCompletionOnlyLM`);
+checkpointing, re-entrant and not; LoRA, plain and under re-entrant checkpointing. All other settings are the defaults
+of the release, except bf16 and clipping, which are off, so that rounding is that of float32.
 
 A failure means that the gradient differs by more than 4 x 64 u in the 2-norm, or that the reported loss differs by as
 much, with u = 2^-24, while the formula in float32 agrees. transformers before 4.46 averages micro-batches of unequal
@@ -26,7 +26,6 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from compatcheck.probes._criterion import Measuring, Module, Request, Row, Stage, Tensor
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes.training import _trl as trl_steps
-from compatcheck.probes.training._logits import attempted
 
 NEEDS: Dict[str, str] = {"torch": ">=2.0", "transformers": ">=4.31", "trl": ">=0.7"}
 TIMEOUT: float = 400.0
@@ -54,11 +53,18 @@ def _reentrant(flag: bool) -> Dict[str, Any]:
 
 ONE_BATCH = {"per_device_train_batch_size": len(LENGTHS), "gradient_accumulation_steps": 1}
 MICRO_BATCHES = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": len(LENGTHS)}
+PACKED = {"packing": True, "max_length": 64, "max_seq_length": 64, "per_device_train_batch_size": 1}
+SPLIT = ("bfd_split", "bfd-requeue")
+"""The strategy that splits long texts, as releases name it."""
 TRIALS: Dict[str, Trial] = {
     "one padded batch": Trial(),
     "micro-batches of one": Trial(settings=MICRO_BATCHES),
     "packed in one row": Trial(
-        settings={"packing": True, "max_length": 64, "max_seq_length": 64, "per_device_train_batch_size": 1},
+        settings=PACKED,
+        needs=("packing_strategy",),
+    ),
+    "packed, long texts split": Trial(
+        settings={**PACKED, "packing_strategy": SPLIT},
         needs=("packing_strategy",),
     ),
     "without padding": Trial(settings={"padding_free": True, "max_length": None}, needs=("padding_free",)),
@@ -82,14 +88,11 @@ def measure(request: Request, stage: Stage) -> Measuring:
     left_out: Row = {}
     for name in request.get("cases") or TRIALS:
         stage(name)
-        row = {"case": name, "variant": "trainer", "dtype": "float32"}
-        found = attempted(row, partial(_rows, name, request))
+        found = trl_steps.measured(name, int(request["seed"]), partial(_rows, name, request))
         if "left_out" in found:
             left_out[name] = found["left_out"]
-        elif "rows" in found:
-            yield from found["rows"]
         else:
-            yield found
+            yield from found["rows"]
     return {"left_out": left_out}
 
 
@@ -143,9 +146,12 @@ def _trainer(trial: Trial, seed: int, texts: Sequence[Mapping[str, str]], folder
 
     tokenizer = trl_steps.tokenizer()
     settings = {**trl_steps.settings(folder), **ONE_BATCH, "dataset_text_field": "text", **trial.settings}
+    config = getattr(trl, "SFTConfig", TrainingArguments)
+    if settings.get("packing_strategy") == SPLIT:
+        settings["packing_strategy"] = _splitting(config)
     return trl_steps.made(
         trl.SFTTrainer,
-        getattr(trl, "SFTConfig", TrainingArguments),
+        config,
         settings,
         trial.needs,
         model=trl_steps.model(seed),
@@ -154,6 +160,15 @@ def _trainer(trial: Trial, seed: int, texts: Sequence[Mapping[str, str]], folder
         data_collator=_collator(trial.data, tokenizer),
         peft_config=trl_steps.lora() if trial.lora else None,
     )
+
+
+def _splitting(config: Any) -> str:
+    field = getattr(config, "__dataclass_fields__", {}).get("packing_strategy")
+    choices = field.metadata.get("choices") or () if field else ()
+    found = [name for name in SPLIT if name in choices]
+    if not found:
+        raise trl_steps.Refused("this release has no strategy that splits long texts")
+    return found[0]
 
 
 def _collator(kind: str, tokenizer: Any) -> Optional[Any]:
