@@ -15,7 +15,7 @@ from pathlib import Path
 from compatcheck import probes
 from compatcheck.installed.target import find_target
 from tools import sweep
-from tools.sweep import _build, _page, _records, _stacks
+from tools.sweep import _build, _kinds, _page, _records, _stacks
 from tools.sweep._stacks import TRIALS, Stack
 
 
@@ -24,25 +24,30 @@ def main() -> int:
     if options.page:
         _page.write()
         return 0
+    folder = Path(options.folder or tempfile.mkdtemp(prefix="sweep-")).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    if options.kinds:
+        version, *kinds = options.kinds
+        records = _kinds.scan(version, kinds, options.columns, options.again, options.limit, folder)
+        failed = [_tell(record) for record in records]
+        return int(any(failed))
     planned = _stacks.newest(_build.latest) if options.newest else _stacks.plan()
     stacks = [stack for stack in planned if all(word in stack.name for word in options.only.split(","))]
     ends = time.monotonic() + options.limit
-    folder = Path(options.folder or tempfile.mkdtemp(prefix="sweep-")).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
     failed = False
     for stack in stacks:
-        columns = _columns_left(stack, options.columns, options.again)
+        wanted = [column for column in stack.columns if not options.columns or column in options.columns]
+        columns = _records.columns_left(stack.name, wanted, options.again)
         if columns and time.monotonic() < ends:
             record = run(stack, columns, folder)
             _records.keep(record)
-            failed |= any(row["outcome"] in ("fail", "crash", "timeout") for row in record["probes"].values())
-            _tell(record)
+            failed |= _tell(record)
     return int(failed)
 
 
 def run(stack: Stack, columns: Sequence[str], folder: Path) -> _records.Record:
     """Build the stack, probe it in processes of its own, and delete it."""
-    record: _records.Record = {"stack": stack.name, "date": date.today().isoformat(), "hardware": hardware()}
+    record: _records.Record = {"stack": stack.name, "date": date.today().isoformat(), "hardware": _records.hardware()}
     try:
         python = _build.build(stack, folder / "stack")
         target = find_target(str(python), os.environ)
@@ -58,29 +63,13 @@ def run(stack: Stack, columns: Sequence[str], folder: Path) -> _records.Record:
     return record
 
 
-def hardware() -> str:
-    """The processor in a few words, and how many of it."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if os.path.exists("/proc/cpuinfo") else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
-    return f"{os.cpu_count()} x {model}"
-
-
-def _columns_left(stack: Stack, wanted: Sequence[str], again: bool) -> list[str]:
-    """The columns that have not been run with the present probes."""
-    record = _records.read().get(stack.name, {"probes": {}})
-    columns = [column for column in stack.columns if not wanted or column in wanted]
-    if "unbuildable" in record and not again:
-        return []
-    known = {column: row["digest"] for column, row in record["probes"].items()}
-    existing = [column for column in columns if TRIALS.get(column, (column,))[0] in probes.names()]
-    return [column for column in existing if again or known.get(column) != _records.digest(column)]
-
-
-def _tell(record: _records.Record) -> None:
+def _tell(record: _records.Record) -> bool:
+    """Print a record; whether a probe failed in it."""
     for column, row in record["probes"].items():
-        print(f"{record['stack']}: {column}: {row['outcome']} ({row['seconds']} s): {row['why']}", flush=True)
+        print(f"{record['stack']}: {column}: {row['outcome']} ({row['seconds']} s): {row.get('why', '')}", flush=True)
     if "unbuildable" in record:
         print(f"{record['stack']}: cannot be built: {record['unbuildable']}", flush=True)
+    return any(row["outcome"] in ("fail", "crash", "timeout") for row in record["probes"].values())
 
 
 def _options() -> argparse.Namespace:
@@ -88,6 +77,9 @@ def _options() -> argparse.Namespace:
         prog="python -m tools.sweep", description=sweep.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--newest", action="store_true", help="only the last release of each package")
+    parser.add_argument(
+        "--kinds", nargs="+", metavar="WORD", help="a release of transformers, then model kinds; default: all"
+    )
     parser.add_argument("--only", default="", help="stacks whose name holds all of these words, parted by commas")
     parser.add_argument("--columns", nargs="+", default=[], help="only these columns")
     parser.add_argument("--again", action="store_true", help="also what has been run with the present probes")

@@ -7,8 +7,9 @@ import functools
 import hashlib
 import json
 import math
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +28,40 @@ Record = dict[str, Any]
 """``stack``, ``packages``, ``date``, ``hardware`` and ``probes``: by column what came of it; or ``unbuildable``."""
 
 
-def read() -> dict[str, Record]:
+def read(path: Path | None = None) -> dict[str, Record]:
     """The records by stack."""
-    if not RECORDS.exists():
+    path = path or RECORDS
+    if not path.exists():
         return {}
-    return {record["stack"]: record for record in json.loads(RECORDS.read_text(encoding="utf-8"))["stacks"]}
+    return {record["stack"]: record for record in json.loads(path.read_text(encoding="utf-8"))["stacks"]}
 
 
-def keep(record: Record) -> None:
+def keep(record: Record, path: Path | None = None) -> None:
     """Put the record in the place of an older one of its stack; what that knows of other columns stays."""
-    records = read()
+    records = read(path)
     before = records.pop(record["stack"], {})
     if before.get("packages") == record["packages"]:
         record["probes"] = {**before.get("probes", {}), **record["probes"]}
     lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in [*records.values(), record])
     head = '{"command": "python -m tools.sweep", "stacks": [\n'
-    storage.write(str(RECORDS), f"{head}{lines}\n]}}\n")
+    storage.write(str(path or RECORDS), f"{head}{lines}\n]}}\n")
+
+
+def columns_left(name: str, columns: Sequence[str], again: bool, path: Path | None = None) -> list[str]:
+    """The columns of a stack that have not been run with the present probes."""
+    record = read(path).get(name, {"probes": {}})
+    if "unbuildable" in record and not again:
+        return []
+    known = {column: row["digest"] for column, row in record["probes"].items()}
+    existing = [column for column in columns if TRIALS.get(column, (column,))[0] in _units.paths()]
+    return [column for column in existing if again or known.get(column) != digest(column)]
+
+
+def hardware() -> str:
+    """The processor in a few words, and how many of it."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if os.path.exists("/proc/cpuinfo") else []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+    return f"{os.cpu_count()} x {model}"
 
 
 def row(column: str, result: ProbeResult) -> dict[str, Any]:

@@ -21,6 +21,8 @@ TRIALS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "micro_training, LoRA": ("micro_training", LORA),
     "gradient_checkpointing, LoRA": ("gradient_checkpointing", LORA),
     "trl_dpo, dropout": ("trl_dpo", {"cases": ["attention dropout"]}),
+    "packed_sequences, padding-free": ("packed_sequences", {"training": {"packing": True, "framework": "trl"}}),
+    "micro_training, padded left": ("micro_training", {"training": {"padding_side": "left"}}),
 }
 """Probes with a request, by the name of their column; any other column is a probe with its defaults."""
 TRAINER = (
@@ -97,7 +99,7 @@ def plan() -> Iterator[Stack]:
     names = {stack.name for stack in first}
     for package in SUBJECTS:
         for companions in (DAY, NEWEST):
-            every = (_stack(package, version, companions) for version in releases(package))
+            every = (stack_of(package, version, companions) for version in releases(package))
             yield from (stack for stack in every if stack.name not in names)
 
 
@@ -106,7 +108,7 @@ def newest(latest: Callable[[str], str]) -> Iterator[Stack]:
     torch = latest("torch")
     for package in SUBJECTS:
         version = torch if package == "torch" else latest(package)
-        yield _stack(package, version, NEWEST)._replace(torch=torch)
+        yield stack_of(package, version, NEWEST)._replace(torch=torch)
 
 
 def _stacks(package: str, companions: str, last: bool = True) -> list[Stack]:
@@ -116,10 +118,11 @@ def _stacks(package: str, companions: str, last: bool = True) -> list[Stack]:
         minor = Version(version).release[:2]
         if last or minor not in minors:
             minors[minor] = version
-    return [_stack(package, version, companions) for version in minors.values()]
+    return [stack_of(package, version, companions) for version in minors.values()]
 
 
-def _stack(package: str, version: str, companions: str) -> Stack:
+def stack_of(package: str, version: str, companions: str) -> Stack:
+    """The stack of a release, of its day or with the newest packages."""
     subject = SUBJECTS[package]
     day = _days(package)[version] if companions == DAY else None
     torch = version if package == "torch" else torch_of(day)
