@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compatcheck.probes import names
 from compatcheck.results.findings import ProbeResult
-from tools.sweep import _build, _page, _records, _stacks
+from tools.sweep import _build, _kinds, _page, _records, _stacks
 from tools.sweep._stacks import DAY, NEWEST, SUBJECTS, TRIALS, Stack
 
 ROWS = [
@@ -95,7 +96,59 @@ def test_the_page_shows_outcomes_and_names_what_failed() -> None:
 
 def test_the_page_is_that_of_the_records() -> None:
     """Made by ``python -m tools.sweep --page``."""
-    assert _page.PAGE.read_text(encoding="utf-8") == _page.text(list(_records.read().values()))
+    assert _page.PAGE.read_text(encoding="utf-8") == _page.text(
+        list(_records.read().values()), list(_records.read(_kinds.SCANNED).values())
+    )
+
+
+def test_kinds_that_have_run_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_kinds, "SCANNED", tmp_path / "kinds.json")
+    monkeypatch.setattr(_kinds._build, "build", lambda stack, folder: folder / "python")
+    monkeypatch.setattr(_kinds._build, "versions", lambda python: {"torch": "2.13.0"})
+    monkeypatch.setattr(_kinds, "find_target", lambda python, environ: None)
+    asked: list[tuple[str, str]] = []
+
+    def run_all(trials: list[tuple[str, dict[str, Any]]], target: object) -> list[ProbeResult]:
+        asked.extend((name, request["config"]["model_type"]) for name, request in trials)
+        return [ProbeResult(name, "pass", "equal", {"rows": []}, 1.0) for name, _ in trials]
+
+    monkeypatch.setattr(_kinds.probes, "run_all", run_all)
+    columns = ["save_reload", "micro_training, padded left"]
+    list(_kinds.scan("5.24.0", ["llama"], columns[:1], False, 60.0, tmp_path))
+    list(_kinds.scan("5.24.0", ["llama", "bert"], columns, False, 60.0, tmp_path))
+    assert asked == [
+        ("save_reload", "llama"),
+        ("micro_training", "llama"),
+        ("save_reload", "bert"),
+        ("micro_training", "bert"),
+    ]
+    rows = _records.read(tmp_path / "kinds.json")["transformers 5.24.0, llama"]["probes"]
+    assert set(rows) == set(columns) and "why" not in rows["save_reload"]
+
+
+def test_encoders_are_scanned_as_decoders() -> None:
+    assert _kinds.config("bert") == {"model_type": "bert", "is_decoder": True}
+    assert _kinds.config("llama") == {"model_type": "llama"}
+
+
+def test_every_kind_column_is_a_probe() -> None:
+    assert {TRIALS.get(column, (column, {}))[0] for column in _kinds.COLUMNS} <= set(names())
+
+
+def test_the_page_lists_kinds_that_fail_and_counts_the_rest() -> None:
+    rows = {"good": "pass", "bad": "fail", "odd": "skip"}
+    kinds = [
+        {
+            "stack": f"transformers 5.24.0, {kind}",
+            "packages": {"torch": "2.13.0"},
+            "probes": {"save_reload": {"outcome": found}},
+        }
+        for kind, found in rows.items()
+    ]
+    text = _page.text([], kinds)
+    assert "1 pass, 1 fail, 1 skip" in text
+    assert "| `bad` |  | **fail** |  |" in text and "`good`" not in text
+    assert "does not build small: odd." in text
 
 
 @pytest.mark.network

@@ -69,7 +69,7 @@ def _tell(record: _records.Record) -> bool:
         print(f"{record['stack']}: {column}: {row['outcome']} ({row['seconds']} s): {row.get('why', '')}", flush=True)
     if "unbuildable" in record:
         print(f"{record['stack']}: cannot be built: {record['unbuildable']}", flush=True)
-    return any(row["outcome"] in ("fail", "crash", "timeout") for row in record["probes"].values())
+    return any(row["outcome"] in _page.FAILED for row in record["probes"].values())
 
 
 def _options() -> argparse.Namespace:

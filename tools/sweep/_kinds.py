@@ -27,6 +27,8 @@ DECODERS = (
     *("rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer", "xlm-roberta", "xlm-roberta-xl", "xmod"),
 )
 """Encoders, which see later tokens unless their configuration makes them decoders."""
+EXPLAINED: dict[str, str] = {}
+"""What a failure of a kind was traced to: an entry, or why it is none."""
 
 
 def scan(
@@ -82,3 +84,8 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 
 def _name(version: str, kind: str) -> str:
     return f"transformers {version}, {kind}"
+
+
+def kind_of(record: Record) -> str:
+    """The model kind of a record."""
+    return str(record["stack"].partition(", ")[2])

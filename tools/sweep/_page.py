@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
 from tools.sweep import _records
+from tools.sweep._kinds import COLUMNS, EXPLAINED, SCANNED, kind_of
 from tools.sweep._records import ROOT, Record
 from tools.sweep._stacks import DAY, NEWEST, SUBJECTS
 
@@ -22,6 +24,12 @@ probes the newest releases. This page is generated from
 A probe *fails* if the stack computes something different from the formula, while the formula at the same
 precision agrees. It is *watch* if the deviation cannot be attributed to the stack, or if a setting causes it.
 Cases that a release does not support are omitted. [How a probe decides](../explanation/numerics.md)."""
+KINDS = """## Model kinds
+
+Results for each type of causal language model that a release knows: a small model of the default configuration with
+random weights, in float32. Encoders are configured as decoders. `python -m tools.sweep --kinds RELEASE` runs what has
+no current result. The records are in `matrix/records/kinds-swept.json`."""
+FAILED = ("fail", "crash", "timeout")
 SHORT = {"crash": "crash", "timeout": "timeout", "skip": "skip", "pass": "pass", "watch": "watch", "fail": "**fail**"}
 BESIDE = {
     DAY: "Installed as of the release's day.",
@@ -32,17 +40,50 @@ LONGEST_WHY = 220
 
 def write() -> None:
     """Write the page from the records."""
-    PAGE.write_text(text(list(_records.read().values())), encoding="utf-8")
+    PAGE.write_text(text(list(_records.read().values()), list(_records.read(SCANNED).values())), encoding="utf-8")
 
 
-def text(records: list[Record]) -> str:
-    """The page: a table for each package and kind of companions, and what failed."""
+def text(records: list[Record], kinds: Iterable[Record] = ()) -> str:
+    """The page: a table for each package and kind of companions, what failed, and the model kinds."""
     parts = [HEAD]
     for package in SUBJECTS:
         tables = [part for companions in (DAY, NEWEST) for part in _table(package, companions, records)]
         if tables:
             parts += [f"## {package}", *tables, *_failures(package, records)]
+    releases: dict[str, list[Record]] = {}
+    for record in kinds:
+        releases.setdefault(_version(record), []).append(record)
+    parts += [KINDS] if releases else []
+    for version in sorted(releases, key=Version, reverse=True):
+        parts += _kinds(version, releases[version])
     return "\n\n".join(parts) + "\n"
+
+
+def _kinds(version: str, records: Sequence[Record]) -> Iterator[str]:
+    """How many kinds pass each column, the kinds that fail one, and those that no column can build."""
+    newest = records[-1]["packages"]
+    yield f"### transformers {version}"
+    yield f"With torch {newest['torch']}. Results by column:"
+    lines = []
+    for column in COLUMNS:
+        outcomes = Counter(record["probes"][column]["outcome"] for record in records if column in record["probes"])
+        if outcomes:
+            lines.append(
+                f"- {_heading(column)}: {', '.join(f'{count} {name}' for name, count in outcomes.most_common())}"
+            )
+    yield "\n".join(lines)
+    failed = [record for record in records if any(row["outcome"] in FAILED for row in record["probes"].values())]
+    if failed:
+        rows = [["model kind", *map(_heading, COLUMNS), "explanation"], ["---"] * (2 + len(COLUMNS))]
+        for record in sorted(failed, key=kind_of):
+            cells = [_cell(record, column) for column in COLUMNS]
+            rows.append([f"`{kind_of(record)}`", *cells, EXPLAINED.get(kind_of(record), "")])
+        yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    skipped = [
+        kind_of(record) for record in records if any(row["outcome"] == "skip" for row in record["probes"].values())
+    ]
+    if skipped:
+        yield f"Not probed, because their default configuration does not build small: {', '.join(sorted(skipped))}."
 
 
 def _table(package: str, companions: str, records: Iterable[Record]) -> Iterator[str]:
@@ -75,7 +116,7 @@ def _failures(package: str, records: Iterable[Record]) -> Iterator[str]:
     mine = [record for record in records if record["stack"].startswith(f"{package} ")]
     for record in sorted(mine, key=lambda record: Version(_version(record))):
         for column, row in record["probes"].items():
-            if row["outcome"] in ("fail", "crash", "timeout"):
+            if row["outcome"] in FAILED:
                 cases = "; ".join(row.get("failing", ())) or row["why"]
                 said.setdefault((column, cases[:LONGEST_WHY]), []).append(record)
     refused = [record for record in mine if "unbuildable" in record]
