@@ -27,7 +27,15 @@ DECODERS = (
     *("rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer", "xlm-roberta", "xlm-roberta-xl", "xmod"),
 )
 """Encoders, which see later tokens unless their configuration makes them decoders."""
-EXPLAINED: dict[str, str] = {}
+NOT_PACKED = "does not pass position_ids to the mask"
+EXPLAINED: dict[str, str] = {
+    **dict.fromkeys(("gpt_oss", "afmoe", "biogpt", "opt", "bloom", "mpt", "xglm"), "CC-2026-4832"),
+    **dict.fromkeys(("jamba", "mamba", "falcon_mamba", "recurrent_gemma", "minimax"), "CC-2026-4894"),
+    **dict.fromkeys(("falcon_h1", "inkling_text", "inkling2_text", "inkling2_loop_text"), "documented: needs seq_idx"),
+    **dict.fromkeys(DECODERS, NOT_PACKED),
+    "blenderbot-small": "positions count padding, as in BART",
+    "cpmant": "the probe takes the ids of prompts for tokens",
+}
 """What a failure of a kind was traced to: an entry, or why it is none."""
 
 
