@@ -9,17 +9,23 @@ from typing import Any
 from compatcheck.files import limits
 from compatcheck.interfaces.scripts import asked_by
 from compatcheck.interfaces.summary import Ask
+from compatcheck.language import gettext as _
+from compatcheck.terminal.messages import say
 
 
 def asks(tree: ast.Module, file: str, loaded: bool = False) -> Iterator[dict[str, Any]]:
     """Each import, attribute and call with its line; code that is ``loaded`` imports within functions as it likes.
 
-    Of code that asks more different things than any program does, the rest is left out.
+    Of code that asks more different things than any program does, the rest is left out, with a line that says so.
     """
     questions: set[Ask] = set()
     for ask, given, lines in asked_by(tree, loaded):
         questions.add(ask._replace(line=0))
-        if len(questions) > limits.ASKS or len(ask.keywords) > limits.ASKED_KEYWORDS:
+        if len(questions) > limits.ASKS:
+            text = _("{file}:{line}: this import, attribute or call and those after it are not compared with releases")
+            say(text.format(file=file, line=ask.line))
+            return
+        if len(ask.keywords) > limits.ASKED_KEYWORDS:
             continue
         if loaded and ask.kind == "import" and ask.scope:
             continue

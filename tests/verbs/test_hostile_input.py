@@ -530,6 +530,16 @@ def test_a_file_without_an_end_is_one_line(command: str, tmp_path: Path) -> None
         assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
 
 
+def test_calls_beyond_the_limit_are_named_once(tmp_path: Path) -> None:
+    calls = "".join(f"torch.call{number}()\n" for number in range(6000))
+    (tmp_path / "train.py").write_text(f"import torch\n{calls}", encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("torch==2.5.0\n", encoding="utf-8")
+    done = run_command(
+        sys.executable, "check", "--no-probe", "--isolated", "train.py", "requirements.txt", cwd=tmp_path
+    )
+    assert done.stderr.count("not compared with releases") == 1, done.stderr
+
+
 LOCAL_PLACES = {
     "source": 'dependencies = ["stranger"]\n[tool.uv.sources]\nstranger = { path = "stranger" }\n',
     "editable source": (
