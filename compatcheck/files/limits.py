@@ -52,7 +52,7 @@ SCRIPT_BYTES = 1 << 20
 """A Python script. Refused if it is passed; otherwise not read, with the reason."""
 
 ASKS = 5000
-"""Different imports, attributes and calls of a script. Later ones are not compared with releases, and a line says so."""
+"""Different imports, attributes and calls of a script. Later ones are not compared with releases; a line says so."""
 
 ASKED_KEYWORDS = 300
 """Keyword arguments of a call that is compared with releases. A call with more is not compared."""

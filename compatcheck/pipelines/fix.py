@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import json
 import os
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from compatcheck.advice import fixes
 from compatcheck.environment import Environment
-from compatcheck.errors import CompatcheckError
+from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.files import repository, storage
 from compatcheck.files.reading import open_bytes, replaced
 from compatcheck.results.findings import Finding, Remedy, Report
@@ -46,6 +47,7 @@ def fix(judge: _Judge, known: fixes.Known, *, unsafe: bool) -> Fixes:
 
     No file is written: `write` does that.
     """
+    read = functools.cache(_read)
     texts: dict[str, str] = {}
     outcomes: dict[int, Outcome] = {}
     reports = judge()
@@ -54,9 +56,9 @@ def fix(judge: _Judge, known: fixes.Known, *, unsafe: bool) -> Fixes:
         for at, (finding, _environment) in enumerate(every):
             if not _is_fixed(at, outcomes) and _count(reports, finding):
                 moved, environment = _as_it_is_now(at, every, outcomes, reports)
-                trial = _try(moved, environment, reports, judge, texts, known, unsafe=allows_unsafe)
+                trial = _try(moved, environment, reports, judge, texts, read, known, unsafe=allows_unsafe)
                 outcomes[at], texts, reports = trial.outcome._replace(finding=finding), trial.texts, trial.reports
-    before = {path: _read(path) or "" for path in texts}
+    before = {path: read(path) or "" for path in texts}
     told = (outcomes[at] for at in sorted(outcomes))
     return Fixes(texts, before, tuple(each for each in told if each.remedy or _count(reports, each.finding)))
 
@@ -86,7 +88,13 @@ def difference(made: Fixes) -> str:
 
 
 def write(made: Fixes) -> None:
-    """Write each file whole; those that were written are put back where one cannot be."""
+    """Write each file whole; those that were written are put back where one cannot be.
+
+    Raises InputError where a file has changed since it was judged.
+    """
+    for path, text in made.before.items():
+        if (_read(path) or "") != text:
+            raise InputError("fixing", path, "the file changed while it was judged", "run this command again")
     done: list[str] = []
     try:
         for path, text in made.texts.items():
@@ -110,12 +118,13 @@ def _try(
     reports: Sequence[Report],
     judge: _Judge,
     texts: dict[str, str],
+    read: Callable[[str], str | None],
     known: fixes.Known,
     *,
     unsafe: bool,
 ) -> _Trial:
     why: _Why = "no edit"
-    place = fixes.Place(environment, lambda path: texts.get(path, _read(path)), known)
+    place = fixes.Place(environment, lambda path: texts.get(path, read(path)), known)
     for remedy in finding.remedies:
         for edits in fixes.candidates(finding, remedy, place, unsafe=unsafe):
             why = "did not help" if why == "no edit" else why
