@@ -43,9 +43,9 @@ _TERMS = (
 _ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
 
 _OF_DEVELOPERS = (
-    *("bug_report/", "symptoms/", "explanation/", "matrix/entry", "matrix/lint", "matrix/compile", "matrix/_"),
-    *("environment/vocabulary", "verbs/matrix/", "import_check/_entry_points", "import_check/_child", "advice/_marks"),
-    *("packages/interface_errors", "probes/imports/", "pipelines/compare/_draft", "__init__", "interfaces/"),
+    *("bug_report/", "symptoms/", "explanation/", "matrix/entry", "matrix/compile", "advice/_marks", "interfaces/"),
+    *("environment/vocabulary", "import_check/_entry_points", "import_check/_child", "__init__"),
+    *("packages/interface_errors", "pipelines/compare/_draft", "tools/matrix/draft", "tools/matrix/schema"),
     *("report/pages/site/", "report/formats/entries/", "results/logs"),
 )
 """Modules whose sentences nobody reads in a report: patterns to look for, and what the authors of entries are told."""
@@ -208,8 +208,11 @@ def _calls() -> Iterator[tuple[str, ast.Call]]:
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
+    """The modules of the package and of the verbs that only a checkout has, by their paths."""
     for path in sorted(PACKAGE.rglob("*.py")):
         yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / "tools" / "matrix").rglob("*.py")):
+        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _name(call: ast.Call) -> str:
@@ -247,9 +250,6 @@ def _of_formats() -> Iterator[tuple[str, Text]]:
 
 
 def _of_help(command: click.Command, name: str) -> Iterator[tuple[str, Text]]:
-    """The help of what a wheel holds; the verbs of a checkout speak English."""
-    if getattr(command.callback, "__module__", "").startswith("tools."):
-        return
     if command.help:
         yield name, inspect.cleandoc(command.help)
     for parameter in command.params:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,16 @@ def ngettext(one: str, many: str, count: int) -> str:
     if _catalogue is None:
         return one if count == 1 else many
     return _catalogue.ngettext(one, many, count)
+
+
+def comma_list(parts: Iterable[str]) -> str:
+    """The names or values of a list, joined as the language in use joins them."""
+    return gettext(", ").join(parts)
+
+
+def clauses(*parts: str) -> str:
+    """The statements of one line, joined as the language in use joins them."""
+    return gettext("{before}, {after}").format(before="", after="").join(parts)
 
 
 def marked(text: str) -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from compatcheck.language import marked
+
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_MARKS = ("; ", ": ", ", ")
-"""What joins parts of a text, the widest first."""
+_MARKS = {"; ": marked("; "), ": ": marked(": "), ", ": marked("{before}, {after}")}
+"""What joins parts of a text, the widest first, and the text that says how another language joins them."""
+_LIST = re.compile(r"[^\s,]+(?:, [^\s,]+)+")
+"""Names or values with commas between them."""
 _LEAST_WORDS = 2
 _MOST_NESTED = 4
 
@@ -56,13 +60,19 @@ def translated(text: str, known: list[Template], exact: Translate, depth: int = 
     parts = text.split("; ")
     sentences = [inside(part) for part in parts] if len(parts) > 1 else []
     if sentences and all(each != part for each, part in zip(sentences, parts)):
-        return "; ".join(sentences)
+        return exact("; ").join(sentences)
+    if depth and _LIST.fullmatch(text):
+        return text.replace(", ", exact(", "))
     for template in known:
         values = template.values(text)
         if values is not None:
             return _filled(exact(template.text), {name: inside(value) for name, value in values.items()})
     mark = next((mark for mark in _MARKS if mark in text), None)
-    return text if mark is None else mark.join(map(inside, text.split(mark)))
+    if mark is None:
+        return text
+    parts = text.split(mark)
+    pieces = [inside(part) for part in parts]
+    return text if pieces == parts else _PLACEHOLDER.sub("", exact(_MARKS[mark])).join(pieces)
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:

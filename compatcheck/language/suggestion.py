@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from compatcheck.language import comma_list
 from compatcheck.language import gettext as _
 
 _NEAR = 0.72
@@ -20,4 +21,4 @@ def nearest(word: str, known: Iterable[str], most: int = _MOST) -> list[str]:
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """The question whether a known word was meant, else the text that is given."""
     near = nearest(word, known)
-    return _("did you mean {name}?").format(name=", ".join(near)) if near else otherwise
+    return _("did you mean {name}?").format(name=comma_list(near)) if near else otherwise

@@ -50,16 +50,16 @@ def check_regex(text: str) -> str:
         re.compile(text)
         parsed = parser.parse(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
     ways = 1
     for least, most, repeated in _repeats(parsed):
         if len(repeated) != 1 or repeated[0][0] not in _ONE_CHARACTER:
-            raise ValueError(f"{text!r}: a repeat may hold one character or class only; spell the rest out")
+            raise ValueError(f"{text!r}: a repeat may contain only one character or class; write the rest out")
         ways *= min(most, limits.MATCHED_CHARACTERS) - least + 1
     if ways > limits.PATTERN_WAYS:
-        raise ValueError(f"{text!r}: its repeats are too wide together; bound them, as in {{0,80}}")
+        raise ValueError(f"{text!r}: its repeats match too much; limit them, as in {{0,80}}")
     if any(operation in _REPEATS and argument[1] > _WIDEST for operation, argument in list(parsed)[:1]):
-        raise ValueError(f"{text!r}: it begins with a repeat that has no bound; leave that out")
+        raise ValueError(f"{text!r}: it starts with an unbounded repeat; remove the repeat")
     return text
 
 
@@ -159,7 +159,7 @@ def _repeats(parsed: Iterable[Any]) -> Iterator[tuple[int, int, Any]]:
         elif operation in (constants.ASSERT, constants.ASSERT_NOT):
             yield from _repeats(argument[1])
         elif operation not in (*_ONE_CHARACTER, constants.AT):
-            raise ValueError(f"an error pattern has no use for {str(operation).lower()}")
+            raise ValueError(f"an error pattern cannot contain {str(operation).lower()}")
 
 
 def _is_choice(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from compatcheck.language import comma_list
 from compatcheck.language import gettext as _
 from compatcheck.report import because
 from compatcheck.report.steps import step_texts
@@ -26,7 +27,7 @@ def lines(finding: Finding) -> Iterator[str]:
 
 def undecided(finding: Finding) -> str:
     """Why a finding is no more than possible."""
-    missing = ", ".join(dict.fromkeys(finding.missing))
+    missing = comma_list(dict.fromkeys(finding.missing))
     if not missing:
         return _("reported, but not yet confirmed by anyone")
     return _("unknown facts that decide: {facts}").format(facts=missing)

@@ -9,8 +9,8 @@ from typing import Any
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.inferred import Judged
+from compatcheck.language import comma_list, marked, ngettext
 from compatcheck.language import gettext as _
-from compatcheck.language import marked, ngettext
 from compatcheck.results.areas import INPUTS, Area, AreaName, Source, is_enough
 from compatcheck.results.findings import Report
 from compatcheck.terminal.lines import Line
@@ -44,8 +44,8 @@ def text(area: Area, report: Report, verbose: bool = True) -> str:
         return _("not judged: {why}").format(why=_(area.why)) if area.why else _("not given")
     if not area.judged:
         return _(area.why)
-    sources = "" if _is_told(area, report.areas) else ", ".join(map(_source, area.sources))
-    return ": ".join(filter(None, (sources, ", ".join(_in_short(area.name, report, verbose)))))
+    sources = "" if _is_told(area, report.areas) else comma_list(map(_source, area.sources))
+    return _(": ").join(filter(None, (sources, comma_list(_in_short(area.name, report, verbose)))))
 
 
 def _is_told(area: Area, areas: tuple[Area, ...]) -> bool:
@@ -108,7 +108,7 @@ def devices(environment: Environment) -> Iterator[str]:
     if not isinstance(gpus, Unknown):
         counted = Counter((_gpu(gpu), bool(gpu.get("uncounted"))) for gpu in gpus or ())
         names = [name if uncounted else f"{count} x {name}" for (name, uncounted), count in counted.items()]
-        yield ", ".join(names) or _("no GPU")
+        yield comma_list(names) or _("no GPU")
 
 
 def _gpu(gpu: Mapping[str, Any]) -> str:
@@ -157,4 +157,4 @@ def is_certain(report: Report) -> bool:
 
 def _listed(areas: list[Area], *, judged: bool) -> str:
     names = [_("GPU") if each.name == "gpu" else label(each.name) for each in areas if each.judged is judged]
-    return ", ".join(names)
+    return comma_list(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from compatcheck.language import comma_list
 from compatcheck.language import gettext as _
 from compatcheck.report import traits
 from compatcheck.results.findings import Finding, HeldFact
@@ -20,7 +21,7 @@ def held(facts: Collection[HeldFact], most: int | None = None) -> str:
     if most is not None and len(shown) > most:
         shown = sorted(shown, key=lambda fact: (fact.location is None, fact.value is None))[:most]
     more = len(facts) - len(shown)
-    return ", ".join((*map(_text, shown), *((_("{count} more").format(count=more),) if more else ())))
+    return comma_list((*map(_text, shown), *((_("{count} more").format(count=more),) if more else ())))
 
 
 def sentence(finding: Finding, most: int | None = None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+from compatcheck.language import comma_list
 from compatcheck.language import gettext as _
 
 _seconds: dict[str, float] = {}
@@ -24,5 +25,5 @@ def stage(name: str) -> Iterator[None]:
 
 def print_times() -> None:
     """Print the seconds of each stage to standard error; unlike the report, they vary between runs."""
-    times = ", ".join(f"{_(name)} {seconds:.2f} s" for name, seconds in _seconds.items())
+    times = comma_list(f"{_(name)} {seconds:.2f} s" for name, seconds in _seconds.items())
     print(_("took {times}").format(times=times), file=sys.stderr)

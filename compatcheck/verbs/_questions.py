@@ -41,7 +41,7 @@ def ask(found: Diagnosis, reading: Reading, known: matrix.Matrix) -> Diagnosis:
             try:
                 reading = _with_fact(reading, f"{question.fact}={value}")
             except InputError as error:
-                click.echo(f"  {_(error.seen)}; {_(error.advice)}", err=True)
+                click.echo(f"  {_(error.seen)}{_('; ')}{_(error.advice)}", err=True)
                 continue
         else:
             answers.append(Answer(question.fact, question.condition, None))

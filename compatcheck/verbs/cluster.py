@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from compatcheck.language import comma_list
 from compatcheck.results import exit_status
 from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import make_folder, screen_of, write, write_reports
@@ -137,7 +138,7 @@ def _exit_status(report: ClusterReport, fail_on: str) -> tuple[int, str]:
         "failed probes": failed if fail_on != "never" else 0,
         "slow links": slow if fail_on != "never" else 0,
     }
-    told = ", ".join(f"{number} {what}" for what, number in reasons.items() if number)
+    told = comma_list(f"{number} {what}" for what, number in reasons.items() if number)
     if told:
         return exit_status.FINDINGS, told
     return (exit_status.INTERRUPTED, "ended early") if report.cut_short else (exit_status.CLEAN, "no fault found")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compatcheck.language import comma_list
 from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 
@@ -62,7 +63,7 @@ def command(entry: str, reason: str | None, until: str | None, paths: tuple[str,
 
 
 def _path_scope(paths: tuple[str, ...]) -> str:
-    return _(" in {paths}").format(paths=", ".join(paths)) if paths else ""
+    return _(" in {paths}").format(paths=comma_list(paths)) if paths else ""
 
 
 def _require_removed(same: int, path: str, entry: str, paths: tuple[str, ...]) -> None:

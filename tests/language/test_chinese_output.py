@@ -8,13 +8,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import pytest
 
 from compatcheck import matrix
+from compatcheck.advice import formats
+from compatcheck.cli import cli
 from compatcheck.report import FORMATS, PAGE_FORMATS
+from tests.advice.index import write_index
 from tests.conftest import ROOT
 from tests.report.page import Page
 
@@ -23,11 +28,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="the 
 MACHINES = sorted((ROOT / "tests" / "machines").glob("*.json"))
 LOGS = sorted((ROOT / "tests" / "symptoms" / "logs").glob("*.log"))
 HEALTHY = sorted((ROOT / "tests" / "symptoms" / "logs" / "healthy").glob("*.log"))
+NODES = ROOT / "docs" / "how-to" / "nodes"
 PROJECTS = [ROOT / "docs" / "tutorial" / name for name in ("project", "script")]
-VERBS = (
-    *("check", "cluster", "compare", "completion", "data", "demo", "diagnose", "env", "explain", "formats", "hook"),
-    *("ignore", "mcp", "model", "pin", "probe"),
-)
 WORDS = (
     *("the", "a", "an", "of", "is", "are", "was", "with", "without", "and", "or", "not", "no", "from", "for", "to"),
     *("in", "on", "by", "this", "that", "which", "where", "it", "its", "be", "has", "have", "as", "at", "only"),
@@ -56,15 +58,17 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[Output]:
     """What each of the commands prints to both streams."""
     folder = _inputs(tmp_path_factory.mktemp("inputs"))
     cases = [{"argv": [*argv, "--lang", "zh"], "cwd": str(cwd)} for argv, cwd in _commands(folder)]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.language.forked"],
-        input=json.dumps(cases),
-        capture_output=True,
-        encoding="utf-8",
-        cwd=ROOT,
-        env={**os.environ, "NO_COLOR": "1", "COMPATCHECK_LANG": "zh", "COLUMNS": "500"},
-        check=True,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        write_index(folder, patch)
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.language.forked"],
+            input=json.dumps(cases),
+            capture_output=True,
+            encoding="utf-8",
+            cwd=ROOT,
+            env={**os.environ, "NO_COLOR": "1", "COMPATCHECK_LANG": "zh", "COLUMNS": "500"},
+            check=True,
+        )
     results = zip(cases, json.loads(done.stdout))
     return [Output(" ".join(case["argv"]), _prose(case["argv"], out) + err) for case, (_, out, err) in results]
 
@@ -72,6 +76,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[Output]:
 def _inputs(folder: Path) -> Path:
     rows = [{"messages": [{"role": "user", "content": "a"}, {"role": "robot", "content": ""}]}, {"messages": []}, 3]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "requirements.txt").write_text("transformers==4.49.0\ntorch==2.5.0\n", encoding="utf-8")
     (folder / "notes.txt").write_text("hello\n", encoding="utf-8")
     (folder / "broken.json").write_text('{"a": 1,}', encoding="utf-8")
     settings = '[tool.compatcheck]\nfailon = "affected"\n'
@@ -81,24 +86,46 @@ def _inputs(folder: Path) -> Path:
 
 
 def _commands(folder: Path) -> Iterator[tuple[list[str], Path]]:
-    for machine in MACHINES:
+    for machine, each in zip(MACHINES, cycle(FORMATS)):
         yield ["check", "--snapshot", str(machine), "-v"], ROOT
+        yield ["check", "--snapshot", str(machine), "--format", each], ROOT
     for project in PROJECTS:
         yield from ((["check", ".", "--no-probe", "--isolated", "--format", each], project) for each in FORMATS)
         yield ["check", ".", "--no-probe", "-v"], project
         yield ["check", ".", "--no-probe", "--fix", "--unsafe-fixes"], project
         yield ["hook", "requirements.txt"], project
     yield from ((["diagnose", str(log), "-v"], ROOT) for log in (*LOGS, *HEALTHY[::6], folder / "oom.log"))
-    yield from ((["diagnose", str(LOGS[0]), "--format", each], ROOT) for each in sorted(PAGE_FORMATS))
-    yield ["data", "rows.jsonl"], folder
-    yield ["data", "rows.jsonl", "--format", "html"], folder
-    yield ["model", str(PROJECTS[1] / "model")], ROOT
+    yield from ((["diagnose", str(log), "--format", each], ROOT) for log, each in zip(cycle(LOGS), FORMATS))
+    yield from ((["triage", str(log), "--format", each], ROOT) for log, each in zip(cycle(LOGS), FORMATS))
+    yield from ((["cluster", "--snapshots", str(NODES), "--format", each], ROOT) for each in FORMATS)
+    yield from ((["demo", "--format", each], ROOT) for each in FORMATS)
+    yield from ((["model", str(PROJECTS[1] / "model"), "--format", each], ROOT) for each in FORMATS)
+    yield from ((["data", "rows.jsonl", "--format", each], folder) for each in PAGE_FORMATS)
+    yield from ((["explain", "CC-2024-0001", "--format", each], ROOT) for each in PAGE_FORMATS)
+    yield from (
+        (["pin", "requirements.txt", "--format", each, "-o", f"pins.{each}"], folder) for each in formats.names()
+    )
+    yield from ((["pin", "requirements.txt", "--report", f"{each}=-"], folder) for each in PAGE_FORMATS)
+    yield from ((["matrix", "diff", "--base", "HEAD", "--format", each], ROOT) for each in PAGE_FORMATS)
+    yield ["matrix", "lint", "matrix", "--select", "CC-2024-0001"], ROOT
+    yield ["matrix", "export", "--format", "csv", "-o", "matrix.csv"], folder
     yield ["matrix", "search", "爆显存"], ROOT
-    yield from ((["explain", each], ROOT) for each in ("CC-2024-0001", "CC-2024-2824", "CC-2025-0028"))
-    yield from (([verb, "--help-all"], ROOT) for verb in VERBS)
-    yield from (([], ROOT), (["--help"], ROOT), (["formats"], ROOT), (["probe", "--list"], ROOT))
+    yield from ((["explain", each], ROOT) for each in ("CC-2024-2824", "CC-2025-0028", "matmul"))
+    yield from (([*path, option], ROOT) for path in _verbs(cli) for option in ("--help", "--help-all"))
+    yield from (([], ROOT), (["formats"], ROOT), (["probe", "--list"], ROOT))
     yield from ((["ignore", "CC-2024-0001", *rest], _empty(folder)) for rest in (_IGNORED, ["--remove"]))
     yield from ((argv, folder) for argv in _refused())
+
+
+def _verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words that call each group and each verb, the program itself with none."""
+    yield path
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            verb = command.get_command(context, name)
+            assert verb is not None
+            yield from _verbs(verb, (*path, name))
 
 
 def _empty(folder: Path) -> Path:

@@ -120,7 +120,7 @@ def chinese(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_verdict_is_read_in_chinese_from_its_head_to_its_next_step(tmp_path: Path) -> None:
     done = run_command(sys.executable, "demo", "--lang", "zh", cwd=tmp_path)
     assert done.returncode == 1 and done.stderr == ""
-    assert "✓ 软件包       记录下来的环境，12 个软件包: Python 3.10.12, torch 2.5.0+cu118" in done.stdout
+    assert "✓ 软件包       记录下来的环境，12 个软件包：Python 3.10.12、torch 2.5.0+cu118" in done.stdout
     assert "- 导入         未跟踪：该环境未安装在本机" in done.stdout
     assert "affected  CC-2024-0001  torch 2.5.0 上带掩码的注意力产生 NaN 梯度" in done.stdout
     assert "          解决   固定版本 'torch>=2.5.1'\n                 2.5.1 把 cuDNN 注意力改回" in done.stdout

@@ -167,7 +167,7 @@ def test_statements_and_modules_are_imported_and_nothing_else_is_run(site: Site,
 @pytest.mark.parametrize(
     ("row", "outcome"),
     [
-        ({"undecided": "no GPU driver is here"}, "watch"),
+        ({"undecided": "there is no GPU driver"}, "watch"),
         ({"outcome": "slow", "undecided": "it may only be slow"}, "watch"),
         ({"outcome": "died", "what": "is ended by SIGSEGV"}, "fail"),
     ],

@@ -84,7 +84,7 @@ def test_a_verdict_that_is_new_gone_or_another_is_told(old: Path, new: Path, run
     at = lines.index("SkyRL skyrl_train-v0.3.0")
     assert lines[at + 1].split()[:3] == ["+", "affected", "CC-2026-9999"]
     assert any(line.split()[:3] == ["-", "possible", "CC-2025-1229"] for line in lines)
-    assert lines[-1].startswith("known-good environments get a verdict of affected")
+    assert lines[-1].startswith("known-good environments become affected")
 
 
 def test_a_proven_failure_is_no_alarm(old: Path, new: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_same_matrix_changes_nothing(old: Path, run: Run) -> None:
     done = run(old, old, "--environments", GOOD)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (
         0,
-        f"no verdict changes on {len(read_environments([str(GOOD)]))} environments",
+        f"no verdict changes in {len(read_environments([str(GOOD)]))} environments",
     )
 
 

@@ -177,7 +177,7 @@ def test_a_snapshot_and_the_export_of_an_issue_are_read(entry_of: Drafter) -> No
         ("-rf", "no name of a distribution"),
         ("x" * 200, "no name of a distribution"),
         ("torch\n[[affected]]", "no name of a distribution"),
-        ("tables", "a folder of the matrix has that name"),
+        ("tables", "a folder of the matrix already has this name"),
     ],
 )
 def test_a_name_is_no_path(folder: Path, entry_of: Drafter, package: str, told: str) -> None:

@@ -90,9 +90,9 @@ def test_a_probe_of_a_later_version_leaves_the_entry_untried() -> None:
         ("watch", "pass", "not reproduced", "no failure in the bad environment: watch, seen in bad"),
         ("fail", "fail", "not reproduced", "no pass in the good environment: fail, seen in good"),
         ("fail", "watch", "not reproduced", "no pass in the good environment: watch, seen in good"),
-        ("skip", "pass", "not tried", "the probe could not tell in the bad environment: skip, seen in bad"),
-        ("crash", "fail", "not tried", "the probe could not tell in the bad environment: crash, seen in bad"),
-        ("fail", "timeout", "not tried", "the probe could not tell in the good environment: timeout, seen in good"),
+        ("skip", "pass", "not tried", "the probe was undecided in the bad environment: skip, seen in bad"),
+        ("crash", "fail", "not tried", "the probe was undecided in the bad environment: crash, seen in bad"),
+        ("fail", "timeout", "not tried", "the probe was undecided in the good environment: timeout, seen in good"),
     ],
 )
 def test_nothing_less_counts(bad: Any, good: Any, verdict: str, why: str) -> None:

@@ -100,7 +100,7 @@ def _read(path: str) -> Iterator[Recorded]:
         with open(path, encoding="utf-8") as stream:
             lines = stream.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("reading environments in", path, str(error), "name a file of snapshots") from None
+        raise InputError("reading environments in", path, str(error), "give a file of snapshots") from None
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield _recorded(load_snapshot(line, f"{path}, line {number}"), f"{path}:{number}")
@@ -121,10 +121,10 @@ def at_revision(folder: str, revision: str) -> Iterator[str]:
     try:
         done = subprocess.run(command, capture_output=True, check=False)
     except OSError as error:
-        raise InputError(doing, folder, f"git cannot be run: {error}", "name two folders instead") from None
+        raise InputError(doing, folder, f"git cannot be run: {error}", "give two folders instead") from None
     if done.returncode:
         seen = done.stderr.decode(errors="replace").strip().splitlines() or ["git gives no reason"]
-        raise InputError(doing, folder, seen[-1], "name a revision that git knows here, or two folders")
+        raise InputError(doing, folder, seen[-1], "give a revision of this git repository, or two folders")
     with tempfile.TemporaryDirectory(prefix="compatcheck-base-") as base:
         with tarfile.open(fileobj=BytesIO(done.stdout)) as archive:
             for member in archive:

@@ -87,7 +87,7 @@ def judge(bad: ProbeResult, good: ProbeResult) -> tuple[Verdict, str]:
     """Reproduced where the probe fails in the bad environment and passes in the good one, and nothing less."""
     for kind, result in (("bad", bad), ("good", good)):
         if result.outcome in _UNTRIED:
-            return "not tried", f"the probe could not tell in the {kind} environment: {result.outcome}, {result.why}"
+            return "not tried", f"the probe was undecided in the {kind} environment: {result.outcome}, {result.why}"
     if bad.outcome != "fail":
         return "not reproduced", f"no failure in the bad environment: {bad.outcome}, {bad.why}"
     if good.outcome != "pass":

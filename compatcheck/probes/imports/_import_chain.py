@@ -71,7 +71,7 @@ def failure_row(end: Measured, installed: Mapping[str, str]) -> Row:
     if end["slow"] is not None:
         hung = stands_still(str(end["stack"])) and not end["working"]
         outcome = "hung" if hung else "slow"
-        text = "stands still at one place after %g s" if hung else "did not end within %g s"
+        text = "hangs at the same place after %g s" if hung else "did not end within %g s"
         row.update(outcome=outcome, what=text % end["slow"])
     elif end["status"] < 0:
         row.update(outcome="died", what="is ended by %s" % _signal(-end["status"]))

@@ -221,11 +221,11 @@ def _undecided(row: Measured, gpu: bool, error: Optional[Any]) -> str:
     if row["outcome"] == "slow":
         return "it may only be slow"
     if KILLED.search(what):
-        return "the machine may have run short of something"
+        return "the machine may be out of memory or disk space"
     if not gpu and WANTS_GPU.search(what) and not NAMES.search(what):
-        return "no GPU driver is here"
+        return "there is no GPU driver"
     if error is not None and not error.search("\n".join(row["causes"]) or what):
-        return "this is not the failure that was asked about"
+        return "a different failure from the one expected"
     return ""
 
 
@@ -233,7 +233,7 @@ def _others(first: Measured, failed: Sequence[Measured]) -> str:
     others = [row for row in failed if row is not first]
     same = [_label(row) for row in others if row["what"] == first["what"]]
     rest = [_label(row) for row in others if row["what"] != first["what"]]
-    told_same = "; the same stops %s" % ", ".join(same) if same else ""
+    told_same = "; the same error stops %s" % ", ".join(same) if same else ""
     return told_same + ("; also failing: %s" % ", ".join(rest) if rest else "")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compatcheck.files import repository
 from compatcheck.files.secrets import masked
+from compatcheck.language import clauses, comma_list
 from compatcheck.language import gettext as _
 from compatcheck.report import because, curves
 from compatcheck.report._places import Place, place
@@ -116,12 +117,12 @@ def _table(findings: Iterable[Finding], report: Report, root: str) -> Iterator[s
 def _where(finding: Finding, at: Place) -> str:
     if at.stated:
         return code(f"{at.path}:{at.line}" if at.line else at.path)
-    return ", ".join(code(name) for name in finding.packages)
+    return comma_list(code(name) for name in finding.packages)
 
 
 def _first_step(finding: Finding) -> str:
     if finding.status == "possible" and finding.missing:
-        return _("supply {facts}").format(facts=", ".join(code(path) for path in dict.fromkeys(finding.missing)))
+        return _("supply {facts}").format(facts=comma_list(code(path) for path in dict.fromkeys(finding.missing)))
     if not finding.remedies:
         return ""
     first = finding.remedies[0]
@@ -131,7 +132,7 @@ def _first_step(finding: Finding) -> str:
 
 
 def _full_finding(finding: Finding) -> Iterator[str]:
-    yield from (f"{_(finding.impact)}, {_(finding.confidence)}, {', '.join(map(code, finding.packages))}", "")
+    yield from (clauses(_(finding.impact), _(finding.confidence), comma_list(map(code, finding.packages))), "")
     yield from (cell(finding.summary), "")
     if rests_on := because.sentence(finding):
         yield from (cell(rests_on), "")

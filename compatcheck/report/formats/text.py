@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compatcheck.language import clauses, comma_list, marked
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.report import because, excerpt
 from compatcheck.report.document import ENDLESS, STYLES, Block, Curves, Document, Table
 from compatcheck.report.steps import explains_more, step_text
@@ -71,8 +71,8 @@ def _also(finding: Finding) -> Line:
 def _full_lines(finding: Finding, verbose: bool, screen: Screen) -> Iterator[Line]:
     links = _links(finding)
     yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", STYLES[finding.status], 24, links)
-    place = f", {finding.location}" if finding.location else ""
-    about = f"{_(finding.impact)}, {_(finding.confidence)}, {' '.join(finding.packages)}{place}"
+    place = (str(finding.location),) if finding.location else ()
+    about = clauses(_(finding.impact), _(finding.confidence), " ".join(finding.packages), *place)
     yield Line(about, "dim", indent=10, links=links)
     yield from _excerpt(finding, screen)
     if rests_on := because.sentence(finding, None if verbose else _MOST_FACTS):
@@ -81,7 +81,7 @@ def _full_lines(finding: Finding, verbose: bool, screen: Screen) -> Iterator[Lin
     for number, remedy in enumerate(finding.remedies):
         yield from _remedy(_("or") if number else _("fix"), remedy, "" if number else "green")
     if finding.probe:
-        yield _labelled(_("probe"), f"{finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}")
+        yield _labelled(_("probe"), f"{finding.probe.probe}: {clauses(finding.probe.outcome, _(finding.probe.why))}")
     for number, address in enumerate(finding.evidence if verbose else ()):
         yield _labelled("" if number else _("see"), address)
 
@@ -133,7 +133,7 @@ def _brief_lines(findings: Sequence[Finding], lead: str, verbose: bool) -> Itera
         detail = _(finding.probe.why) if finding.probe and status == "refuted" else _missing(finding)
         rests_on = because.sentence(finding, None if verbose else _MOST_FACTS_IN_BRIEF)
         if rests_on or detail:
-            yield Line("; ".join(filter(None, (rests_on, detail))), "dim", indent=24)
+            yield Line(_("; ").join(filter(None, (rests_on, detail))), "dim", indent=24)
         yield from (Line(address, "dim", indent=24) for address in (finding.evidence if verbose else ()))
     if len(shown) < len(findings):
         yield Line(_("{count} more: --verbose").format(count=len(findings) - len(shown)), "dim", indent=10)
@@ -147,11 +147,11 @@ def _missing(finding: Finding) -> str:
     paths = dict.fromkeys(finding.missing)
     facts = (f"{path} ({finding.partly[path]})" if path in finding.partly else path for path in paths)
     unconfirmed = _(UNCONFIRMED) if finding.confidence == "reported" or not finding.seen else ""
-    missing = _("missing: {facts}").format(facts=", ".join(facts)) if paths else unconfirmed
+    missing = _("missing: {facts}").format(facts=comma_list(facts)) if paths else unconfirmed
     if finding.probe is None:
         return missing
     if finding.probe.outcome == "fail":
         known = _("fails on this machine; the missing facts decide whether your run is affected")
     else:
-        known = f"{finding.probe.outcome}, {_(finding.probe.why)}"
+        known = clauses(finding.probe.outcome, _(finding.probe.why))
     return missing + _("; probe {probe}: {outcome}").format(probe=finding.probe.probe, outcome=known)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from compatcheck.language import comma_list, ngettext
 from compatcheck.language import gettext as _
-from compatcheck.language import ngettext
 from compatcheck.report.areas import all_clear, is_certain
 from compatcheck.report.pages import _environment, _findings, _map
 from compatcheck.report.pages._verdict import Judge, Verdict, banner, footer
@@ -37,7 +37,7 @@ def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | N
 
 def verdict(report: Report) -> Verdict:
     counted = Counter(finding.status for finding in report.findings)
-    counts_text = ", ".join(f"{counted[status]} {_(status)}" for status in STATUSES if counted[status])
+    counts_text = comma_list(f"{counted[status]} {_(status)}" for status in STATUSES if counted[status])
     bad = report.bad
     distinct = {finding.id for finding in bad}
     counts = tag("p", counts_text, class_="meta") if counts_text else None

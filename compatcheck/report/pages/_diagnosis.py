@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compatcheck.language import comma_list
 from compatcheck.language import gettext as _
 from compatcheck.report import curves
 from compatcheck.report.pages import _environment, _findings, _texts
@@ -75,7 +76,7 @@ def _error(run: Run) -> Html:
     if run.crash is None:
         return Html()
     place = run.crash.location
-    ranks = ", " + _("on ranks {ranks}").format(ranks=", ".join(run.crash.ranks)) if len(run.crash.ranks) > 1 else ""
+    ranks = ", " + _("on ranks {ranks}").format(ranks=comma_list(run.crash.ranks)) if len(run.crash.ranks) > 1 else ""
     frames = "".join(f"\n  {_('at {frame}').format(frame=frame)}" for frame in run.crash.frames[-4:])
     text = f"{run.crash.text[:_LONGEST_LINE]}{frames}"
     return joined(

@@ -10,8 +10,8 @@ from typing import Any
 from compatcheck.environment import Environment, Unknown
 from compatcheck.environment.paths import flatten
 from compatcheck.inference.inferred import Inferred, Judged
+from compatcheck.language import comma_list, marked
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.report.areas import label, text
 from compatcheck.report.pages.markup import Html, section, tag
 from compatcheck.report.subjects import _unknown
@@ -99,19 +99,19 @@ def _gpus(environment: Environment) -> str:
         return _("not known")
     counted = Counter((_gpu(gpu), bool(gpu.get("uncounted"))) for gpu in gpus or ())
     names = (name if uncounted else f"{count} × {name}" for (name, uncounted), count in counted.items())
-    return ", ".join(names) or _("none")
+    return comma_list(names) or _("none")
 
 
 def _gpu(gpu: Mapping[str, Any]) -> str:
     details = [f"sm {gpu['compute_capability']}"] if gpu.get("compute_capability") else []
     details += [f"{gpu['memory_mib'] / 1024:.0f} GiB"] if gpu.get("memory_mib") else []
-    return f"{gpu.get('name') or 'GPU'}" + (f" ({', '.join(details)})" if details else "")
+    return f"{gpu.get('name') or 'GPU'}" + (f" ({comma_list(details)})" if details else "")
 
 
 def _training(training: Mapping[str, Any]) -> str:
     stage = (training.get("deepspeed") or {}).get("zero_stage")
     settings = [training.get(key) for key in ("framework", "method", "dtype", "attention")]
-    return ", ".join(str(each) for each in (*settings, f"ZeRO-{stage}" if stage else None) if each)
+    return comma_list(str(each) for each in (*settings, f"ZeRO-{stage}" if stage else None) if each)
 
 
 def _value_text(value: object) -> str:
@@ -157,7 +157,7 @@ def _json(value: object) -> str:
 def unknown(environment: Environment) -> Html:
     """What nobody could tell, with the reason where it was looked for, and how to state it."""
     rows = [(path, _("not stated in any input")) for path in _unknown.without_reason(environment)]
-    rows += [(", ".join(paths), reason) for reason, paths in _unknown.by_reason(environment).items()]
+    rows += [(comma_list(paths), reason) for reason, paths in _unknown.by_reason(environment).items()]
     rows += _unknown.problems(environment)
     if not rows:
         return Html()

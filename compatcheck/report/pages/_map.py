@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from compatcheck.language import comma_list, marked
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.report.pages import map_symbols
 from compatcheck.report.pages.markup import Html, impact_mark, joined, listed, section, tag
 from compatcheck.results.findings import BAD, Status, VersionMap
@@ -104,7 +104,7 @@ def _verdicts(cell: Mapping[str, Status]) -> Iterator[str]:
     for statuses, words in _VERDICTS:
         entries = [entry for entry, status in cell.items() if status in statuses]
         if entries:
-            yield f"{_(words)}: {', '.join(entries)}"
+            yield f"{_(words)}: {comma_list(entries)}"
 
 
 def _entries(drawn: VersionMap) -> Html:

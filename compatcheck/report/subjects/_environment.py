@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from compatcheck import __version__
 from compatcheck.environment import Environment
 from compatcheck.inference.inferred import Judged
+from compatcheck.language import clauses, comma_list, ngettext
 from compatcheck.language import gettext as _
-from compatcheck.language import ngettext
 from compatcheck.report.areas import NAMED_DISTRIBUTIONS, devices, named_packages
 from compatcheck.results.findings import Report
 from compatcheck.terminal.lines import Line
@@ -24,7 +24,7 @@ def head(judged: Report | Diagnosis | ClusterReport) -> Line:
     dated = _(" of {date}").format(date=judged.matrix_date) if judged.matrix_date else ""
     matrix = _("matrix {revision}{dated}, {count} entries")
     matrix = matrix.format(revision=judged.matrix_revision, dated=dated, count=judged.matrix_entries)
-    return Line(f"compatcheck {__version__}, {matrix}", "dim")
+    return Line(clauses(f"compatcheck {__version__}", matrix), "dim")
 
 
 def stale(judged: Report | Diagnosis | ClusterReport) -> Iterator[Line]:
@@ -48,14 +48,14 @@ def described(judged: Judged) -> Iterator[tuple[str, str]]:
         yield _("environment"), f"{_(target['prefix'])} ({_(target['selected_by'])})"
     python = environment.facts.get("python")
     parts = (python and f"Python {python}", host(environment), *devices(environment))
-    yield _("host"), ", ".join(part for part in parts if part)
+    yield _("host"), comma_list(part for part in parts if part)
     named = list(named_packages(judged))
     stated = environment.section("distributions")
     others = len(stated) - sum(bool(stated.get(name)) for name in NAMED_DISTRIBUTIONS)
     if others or not named:
         rest = _("{count} more") if named else ngettext("{count} distribution", "{count} distributions", others)
         named.append(rest.format(count=others))
-    yield _("packages"), ", ".join(named)
+    yield _("packages"), comma_list(named)
     pinned = {at.file for path, at in environment.locations.items() if path.startswith("distributions.")}
     if pinned:
-        yield _("read from"), ", ".join(sorted(pinned))
+        yield _("read from"), comma_list(sorted(pinned))

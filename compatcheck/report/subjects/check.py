@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from compatcheck.environment import Environment, Unknown
+from compatcheck.language import comma_list, marked
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.report import areas
 from compatcheck.report.document import NO_EXIT, STYLES, Document, Exit, Findings, rows
 from compatcheck.report.shapes import area_shape, finding_shape, inferred_shape, matrix_shape
@@ -109,7 +109,7 @@ def _verdict(report: Report) -> tuple[Line, ...]:
     """What it comes to, and what to do next where something is to be done."""
     counted = Counter(finding.status for finding in report.findings)
     bad = report.bad
-    summary = ", ".join(f"{counted[status]} {_(status)}" for status in STATUSES if counted[status])
+    summary = comma_list(f"{counted[status]} {_(status)}" for status in STATUSES if counted[status])
     if bad:
         return Line(summary, "bold red"), Line(
             _("next: {command}").format(command=f"compatcheck explain {bad[0].id}"), "dim"
@@ -118,7 +118,7 @@ def _verdict(report: Report) -> tuple[Line, ...]:
     if failed:
         found = _("a probe found a fault on this machine that may affect your run")
         text = _("next: --assume {fact}=VALUE (absent if there is none)").format(fact=failed[0].missing[0])
-        return Line(f"{summary}; {found}", "bold yellow"), Line(text, "dim")
+        return Line(_("; ").join((summary, found)), "bold yellow"), Line(text, "dim")
     return (Line(areas.all_clear(report), "bold green" if areas.is_certain(report) else "bold yellow"),)
 
 
@@ -155,7 +155,7 @@ def _set_aside(report: Report) -> Iterator[Line]:
     ignored = _("{count} ignored").format(count=counted["ignore"]) if counted["ignore"] else ""
     known = _("{count} known in the baseline").format(count=counted["baseline"]) if counted["baseline"] else ""
     if counted:
-        yield Line(_("suppressed: {parts}").format(parts=", ".join(filter(None, (ignored, known)))), "dim")
+        yield Line(_("suppressed: {parts}").format(parts=comma_list(filter(None, (ignored, known)))), "dim")
     for remark in report.remarks:
         yield Line(str(remark), "yellow", _("note"), "yellow", 10)
 
@@ -164,7 +164,7 @@ def _listed(paths: Sequence[str], most: int | None) -> str:
     """The paths that one reason covers, the first few where it must be short."""
     shown = list(paths) if most is None else list(paths[:_MOST_PATHS])
     more = len(paths) - len(shown)
-    return ", ".join((*shown, *((_("{count} more").format(count=more),) if more else ())))
+    return comma_list((*shown, *((_("{count} more").format(count=more),) if more else ())))
 
 
 def _unknown(environment: Environment, told: Collection[Area], most: int | None) -> Iterator[str]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from compatcheck.environment import Unknown
+from compatcheck.language import clauses, comma_list, ngettext
 from compatcheck.language import gettext as _
-from compatcheck.language import ngettext
 from compatcheck.report.areas import NAMED_DISTRIBUTIONS
 from compatcheck.report.document import STYLES, Document, Exit
 from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape, probe_shape
@@ -77,7 +77,8 @@ def _node_count(count: int) -> str:
 def _size(report: ClusterReport) -> str:
     ranks = sum(len(group.members) for group in report.groups)
     nodes = _node_count(report.nodes)
-    size = f"{nodes}, {_ranks(ranks)} ({report.launcher})" if ranks != report.nodes else f"{nodes} ({report.launcher})"
+    sizes = (nodes, _ranks(ranks)) if ranks != report.nodes else (nodes,)
+    size = f"{clauses(*sizes)} ({report.launcher})"
     if report.world > ranks:
         size += _(", {count} missing").format(count=report.world - ranks)
     groups = len(report.groups)
@@ -93,7 +94,9 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Line]:
     paths = [".".join(difference.path) for difference in shown]
     width = min(max(map(len, paths)), 40) + 4
     for path, difference in zip(paths, shown):
-        values = "; ".join(f"{', '.join(labels)}: {_value(value, difference)}" for value, labels in difference.values)
+        values = _("; ").join(
+            f"{comma_list(labels)}: {_value(value, difference)}" for value, labels in difference.values
+        )
         yield Line(values, "", f"  {path}", "", width)
     if len(differences) > _MOST_DIFFERENCES:
         more = _("and {count} more, see --format json").format(count=len(differences) - _MOST_DIFFERENCES)
@@ -129,8 +132,8 @@ def members(of: Sequence[Member]) -> str:
         if member.rank is not None:
             by_node.setdefault(member.node, []).append(member.rank)
     if not by_node:
-        return ", ".join(member.node for member in of[:_MOST_NODES]) + more
-    ranks_of_nodes = _(" and ").join(f"{', '.join(map(str, ranks))} ({node})" for node, ranks in by_node.items())
+        return comma_list(member.node for member in of[:_MOST_NODES]) + more
+    ranks_of_nodes = _(" and ").join(f"{comma_list(map(str, ranks))} ({node})" for node, ranks in by_node.items())
     return ngettext("rank {ranks}", "ranks {ranks}", len(of)).format(ranks=ranks_of_nodes) + more
 
 
@@ -150,7 +153,7 @@ def _findings(findings: Sequence[Finding], where: str) -> Iterator[Line]:
             24,
         )
         if brief:
-            missing = ", ".join(dict.fromkeys(finding.missing))
+            missing = comma_list(dict.fromkeys(finding.missing))
             text = _("missing: {facts}").format(facts=missing) if missing else _("reported, not yet confirmed")
             yield Line(text, "dim", indent=24)
             continue
@@ -211,11 +214,11 @@ def _verdict(report: ClusterReport) -> Iterator[Line]:
     bad = [finding for finding in report.findings if finding.status in BAD]
     if report.cut_short:
         until = [*parts, *faults] or [_("no fault found until then")]
-        yield Line(", ".join([_("ended early"), *until]), "bold red")
+        yield Line(clauses(_("ended early"), *until), "bold red")
     elif bad or faults:
-        yield Line(", ".join([*parts, *faults]), "bold red")
+        yield Line(clauses(*parts, *faults), "bold red")
     else:
-        yield Line(_("no known fault on these machines") + (f" ({', '.join(parts)})" if parts else ""), "bold green")
+        yield Line(_("no known fault on these machines") + (f" ({comma_list(parts)})" if parts else ""), "bold green")
     if bad:
         yield Line(_("next: {command}").format(command=f"compatcheck explain {bad[0].id}"), "dim")
     yield from stale(report)
@@ -248,11 +251,11 @@ def _nodes(group: Group) -> str:
 
 def _node_names(nodes: Sequence[str]) -> str:
     more = _(" and {count} more").format(count=len(nodes) - _MOST_NODES) if len(nodes) > _MOST_NODES else ""
-    return ", ".join(nodes[:_MOST_NODES]) + more
+    return comma_list(nodes[:_MOST_NODES]) + more
 
 
 def _few(ranks: Sequence[int]) -> str:
-    return ", ".join(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")
+    return comma_list(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")
 
 
 def _labelled(label: str, text: str) -> Line:

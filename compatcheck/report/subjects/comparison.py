@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from compatcheck.language import comma_list, marked, ngettext
 from compatcheck.language import gettext as _
-from compatcheck.language import marked, ngettext
 from compatcheck.report.document import Block, Curves, Document, Exit, rows
 from compatcheck.results import exit_status
 from compatcheck.results.comparisons import Cause, Comparison, Difference, Trajectory, Trial
@@ -113,10 +113,10 @@ def _others(found: Comparison, verbose: bool) -> Iterator[Line]:
 
 def _about(cause: Cause) -> Iterator[Line]:
     if cause.beside:
-        moves = ", ".join(f"{name} {was or _('absent')} -> {new}" for name, (was, new) in cause.beside.items())
+        moves = comma_list(f"{name} {was or _('absent')} -> {new}" for name, (was, new) in cause.beside.items())
         yield Line(_("changes with it: {moves}").format(moves=moves), "dim")
     if cause.untried:
-        releases = ", ".join(cause.untried)
+        releases = comma_list(cause.untried)
         yield Line(_("releases in between that could not be tried: {releases}").format(releases=releases), "dim")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from compatcheck.language import clauses, comma_list, marked, ngettext
 from compatcheck.language import gettext as _
-from compatcheck.language import marked, ngettext
 from compatcheck.report.document import STYLES, Document, Exit, rows
 from compatcheck.results.data import DataProblem, DataReport
 from compatcheck.terminal.lines import Line
@@ -64,9 +64,9 @@ def _lines(report: DataReport) -> Iterator[Line]:
     if report.tokenizer:
         parts = [f"{_(_ABOUT.get(key, key))} {value}" for key, value in report.tokenizer.items() if value is not None]
         sampled = _("{count} rows sampled").format(count=report.sampled)
-        yield Line(", ".join((sampled, *parts)), "dim")
+        yield Line(clauses(sampled, *parts), "dim")
     if report.lengths:
-        lengths = ", ".join(f"{_(name)} {count}" for name, count in report.lengths.items())
+        lengths = comma_list(f"{_(name)} {count}" for name, count in report.lengths.items())
         yield Line(_("tokens: {lengths}").format(lengths=lengths), "dim")
     for problem in report.problems:
         yield Line()
@@ -87,14 +87,14 @@ def _verdict(report: DataReport) -> Line:
     notes = len(report.problems) - bad
     problems = ngettext("{count} problem", "{count} problems", bad).format(count=bad)
     noted = ngettext("{count} note", "{count} notes", notes).format(count=notes)
-    return Line(f"{problems}, {noted}", "bold red" if bad else "bold yellow")
+    return Line(clauses(problems, noted), "bold red" if bad else "bold yellow")
 
 
 def _problem_rows(problem: DataProblem) -> Iterator[Line]:
     yield Line(f"{problem.name}: {_(problem.seen)}", "", _(problem.level), STYLES[problem.level], 9)
     if problem.rows:
         more = ", ..." if problem.total > len(problem.rows) else ""
-        yield _labelled(_("rows"), ", ".join(map(str, problem.rows)) + more)
+        yield _labelled(_("rows"), comma_list(map(str, problem.rows)) + more)
     for entry_id, title in problem.entries:
         yield _labelled(_("see"), f"{entry_id} {title}")
     yield _labelled(_("fix"), _(problem.fix), "green")

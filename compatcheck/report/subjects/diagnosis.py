@@ -9,8 +9,8 @@ from functools import partial
 from compatcheck import symptoms
 from compatcheck.environment import Location
 from compatcheck.environment.paths import distribution_of
+from compatcheck.language import comma_list, marked
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.report.document import Block, Curves, Document, rows
 from compatcheck.report.steps import explains_more, step_text
 from compatcheck.report.subjects._diagnosis_shape import shape
@@ -159,7 +159,7 @@ def _run_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
         for frame in run.crash.frames[-2:]:
             yield _labelled("", _("at {frame}").format(frame=frame))
         if len(run.crash.ranks) > 1:
-            yield _labelled("", _("on ranks {ranks}").format(ranks=", ".join(run.crash.ranks)))
+            yield _labelled("", _("on ranks {ranks}").format(ranks=comma_list(run.crash.ranks)))
     if run.onset and not run.signature.benign:
         yield _labelled(_("began"), moment_in_words(run.onset, log.path))
     if run.healthy:
@@ -190,7 +190,7 @@ def _symptoms(diagnosis: Diagnosis) -> Iterator[Line]:
         if sighting.origin == "words":
             together.setdefault(sighting.location, []).append(sighting)
     for at, (location, sightings) in enumerate(together.items()):
-        titles = "; ".join(dict.fromkeys(symptoms.title(each.symptom) for each in sightings))
+        titles = _("; ").join(dict.fromkeys(symptoms.title(each.symptom) for each in sightings))
         quotes = " … ".join(dict.fromkeys(each.text for each in sightings))
         shown = f"{titles} ({place_of(location, diagnosis)}: {quotes[:_LONGEST_QUOTE]})"
         yield _labelled("" if at else _("symptom"), shown)
@@ -213,7 +213,7 @@ def _facts(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
     ]
     more = [_("{count} more: -v").format(count=len(stated) - _MOST_FACTS)] if len(stated) > _MOST_FACTS else []
     if stated:
-        yield _labelled(_("read"), ", ".join((*stated[:_MOST_FACTS], *more)))
+        yield _labelled(_("read"), comma_list((*stated[:_MOST_FACTS], *more)))
 
 
 def _plain_facts(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
@@ -297,7 +297,7 @@ def _evidence(label: str, evidence: Sequence[Evidence], diagnosis: Diagnosis, ve
         if len(facts) > _MOST_FACTS:
             facts = [*facts[:_MOST_FACTS], _("{count} more: -v").format(count=len(facts) - _MOST_FACTS)]
     if facts:
-        texts.append(", ".join(facts))
+        texts.append(comma_list(facts))
     for at, text in enumerate(texts):
         yield _labelled("" if at else label, text)
 
@@ -351,7 +351,7 @@ def moment_in_words(moment: Moment, path: str) -> str:
     same = moment.location.file == path
     parts.append(_("line {number}").format(number=moment.location.line) if same else str(moment.location))
     values = [f"{_NAMES.get(name, name)} {value:.6g}" for name, value in moment.values.items()]
-    return f"{', '.join(parts)}: {', '.join(values)}"
+    return f"{comma_list(parts)}: {comma_list(values)}"
 
 
 def _labelled(label: str, text: str, style: str = "") -> Line:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compatcheck import symptoms
-from compatcheck.language import ENGLISH, current, marked
+from compatcheck.language import ENGLISH, clauses, comma_list, current, marked
 from compatcheck.language import gettext as _
 from compatcheck.report import traits
 from compatcheck.report.document import Document
@@ -77,7 +77,8 @@ def _page(entry: Mapping[str, Any], probe: Sequence[str], unprobed: str) -> Iter
         return
     dates = _("published {published}, reviewed {reviewed}")
     dates = dates.format(published=entry["published"], reviewed=entry["reviewed"])
-    yield Line(f"{_(entry['impact'])}, {_(entry['confidence'])}; {dates}", "dim")
+    about = clauses(_(entry["impact"]), _(entry["confidence"]))
+    yield Line(_("; ").join((about, dates)), "dim")
     yield from _section(_("What you see"), [entry["summary"]])
     yield from _section(_("Why"), [entry["mechanism"]])
     yield from _section(
@@ -148,14 +149,14 @@ def _action(remedy: Mapping[str, Any]) -> str:
     actions += [f"{path} = {value}" for path, value in remedy.get("config", {}).items()]
     actions += [f"{name}={value}" for name, value in remedy.get("environ", {}).items()]
     actions += [remedy[key] for key in ("code", "action") if remedy.get(key)]
-    return ", ".join(actions)
+    return comma_list(actions)
 
 
 def _evidence(evidence: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
     """Each source with what it bears out."""
     yield from (Line(), Line(_("Evidence"), "bold"))
     for each in evidence:
-        parts = ", ".join(map(_part, each["supports"]))
+        parts = comma_list(map(_part, each["supports"]))
         yield Line(each["url"], indent=2)
         kind = _(_KINDS.get(each["kind"], each["kind"]))
         yield Line(_("{kind}; supports: {parts}").format(kind=kind, parts=parts), "dim", indent=4)

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from compatcheck.environment import Environment
+from compatcheck.language import clauses, comma_list, marked, ngettext
 from compatcheck.language import gettext as _
-from compatcheck.language import marked, ngettext
 from compatcheck.report import traits
 from compatcheck.report.document import STYLES, Document, rows
 from compatcheck.report.shapes import finding_shape
@@ -52,7 +52,7 @@ def _title(report: Report) -> str:
     damaged = len(report.environment.facts["model"].get("file_problems") or ())
     if damaged:
         parts.append(ngettext("{count} damaged file", "{count} damaged files", damaged).format(count=damaged))
-    return ", ".join(parts) or _("nothing known about these model files")
+    return comma_list(parts) or _("nothing known about these model files")
 
 
 def _shape(report: Report) -> Mapping[str, object]:
@@ -92,7 +92,7 @@ def _profile(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _identity(label: str, model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    refs = f" ({', '.join(model['refs'])})" if model.get("refs") else ""
+    refs = f" ({comma_list(model['refs'])})" if model.get("refs") else ""
     revision = _(", revision {revision}").format(revision=f"{model['revision']}{refs}") if model.get("revision") else ""
     source = _(_SOURCES.get(model["source"], marked("a folder")))
     yield label, _("{name}{revision}, from {source}").format(name=model["name"], revision=revision, source=source)
@@ -104,24 +104,27 @@ def _content(environment: Environment, model: Mapping[str, Any]) -> Iterator[tup
     stated += [f"dtype {model['torch_dtype']}"] if model.get("torch_dtype") else []
     if model.get("transformers_version"):
         stated.append(_("written by transformers {version}").format(version=model["transformers_version"]))
-    yield marked("configuration"), ", ".join(stated) or _("has no type")
+    yield marked("configuration"), comma_list(stated) or _("has no type")
     code = sorted(name for name in model.get("files") or {} if name.endswith(".py"))
     elsewhere = [_("code of {name}, not read").format(name=name) for name in model.get("code_from") or ()]
     needed = _("needed (trust_remote_code)") if model.get("remote_code") else _("none")
-    yield marked("remote code"), ", ".join([needed, *code, *elsewhere])
+    yield marked("remote code"), comma_list([needed, *code, *elsewhere])
     yield from _weights(model.get("weights") or {})
     yield from _tokenizer(model.get("tokenizer"))
 
 
 def _weights(weights: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "elements" in weights:
-        dtypes = ", ".join(f"{dtype} {count / 1e9:.2f} GB" for dtype, count in weights["bytes_by_dtype"].items())
+        dtypes = comma_list(f"{dtype} {count / 1e9:.2f} GB" for dtype, count in weights["bytes_by_dtype"].items())
         billions = f"{weights['elements'] / 1e9:.2f}"
         count = _("{count} billion parameters").format(count=billions) if weights["elements"] else _("no parameters")
-        yield marked("weights"), f"{weights['files']} safetensors, {count}, {weights['bytes'] / 1e9:.2f} GB: {dtypes}"
+        yield (
+            marked("weights"),
+            clauses(f"{weights['files']} safetensors", count, f"{weights['bytes'] / 1e9:.2f} GB: {dtypes}"),
+        )
     listed = weights.get("listed") or ()
     for each in listed[:_MOST]:
-        stated = ", ".join(f"{key} {value}" for key, value in (each.get("stated") or {}).items())
+        stated = comma_list(f"{key} {value}" for key, value in (each.get("stated") or {}).items())
         size = _(", {count} tensors").format(count=each["tensors"]) if "tensors" in each else ""
         size += f", {each['bytes'] / 1e9:.2f} GB" if "bytes" in each else ""
         about = f"{each['path']}: {each['kind']}{size}{', ' + stated if stated else ''}"
@@ -160,7 +163,7 @@ def _rows(label: str, texts: list[str]) -> Iterator[tuple[str, str]]:
 def _finding(finding: Finding) -> Iterator[tuple[str, str]]:
     yield finding.status, f"{finding.id}  {finding.title}"
     if finding.missing:
-        yield "", _("missing: {facts}").format(facts=", ".join(dict.fromkeys(finding.missing)))
+        yield "", _("missing: {facts}").format(facts=comma_list(dict.fromkeys(finding.missing)))
     else:
         steps = finding.remedies[0].steps if finding.remedies else ()
         yield from (("", _("fix: {steps}").format(steps=step_text(step))) for step in steps[:1])
@@ -230,5 +233,5 @@ def _tensors(tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif not any(tensors["counts"].values()):
         yield marked("tensors"), _("the same names, shapes and dtypes")
     else:
-        yield "tensors", ", ".join(f"{count} {_(change)}" for change, count in tensors["counts"].items() if count)
+        yield "tensors", comma_list(f"{count} {_(change)}" for change, count in tensors["counts"].items() if count)
         yield from _rows("", [f"{each['name']}: {each['old']} -> {each['new']}" for each in tensors["changed"]])

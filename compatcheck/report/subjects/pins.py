@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from compatcheck.language import clauses, comma_list, ngettext
 from compatcheck.language import gettext as _
-from compatcheck.language import ngettext
 from compatcheck.report.document import STYLES, Document
 from compatcheck.report.shapes import finding_shape, probe_shape
 from compatcheck.report.steps import step_text
@@ -70,7 +70,7 @@ def _trial_shape(trial: Trial) -> dict[str, Any]:
 def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
     if report.left:
         text = _("NOT CLEAN: these pins do not fix {entries}")
-        yield Line(text.format(entries=", ".join(each.id for each in report.left)), "bold red")
+        yield Line(text.format(entries=comma_list(each.id for each in report.left)), "bold red")
     yield from _moves(report, None if verbose else _MOST_ALONG)
     for choice in report.choices:
         head = choice.entry if choice.by_versions else _("remaining {entry}").format(entry=choice.entry)
@@ -91,13 +91,13 @@ def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
 def _possible(report: PinReport) -> str:
     named = dict.fromkeys(f"{finding.id} ({_lacking(finding, report)})" for finding in report.possible)
     text = _("possible, and not avoided: {entries}; supply the missing facts with --assume, or use --strict")
-    return text.format(entries=", ".join(named))
+    return text.format(entries=comma_list(named))
 
 
 def _lacking(finding: Finding, report: PinReport) -> str:
     if not finding.missing:
         return _("unconfirmed reports")
-    text = _("missing {facts}").format(facts=", ".join(finding.missing))
+    text = _("missing {facts}").format(facts=comma_list(finding.missing))
     offer = _(" and ").join(f"{each.name} {each.now}" for each in report.offers.get(finding.id, ()))
     return text + (_("; {versions} avoids the finding").format(versions=offer) if offer else "")
 
@@ -110,7 +110,7 @@ def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
     width = max((len(each.name) for each in (*asked, *forced)), default=0) + 2
     for each in asked:
         entries = (f"{entry} {report.titles.get(entry, '')}".strip() for entry in each.entries)
-        yield Line(f"{_step(each)}: {'; '.join((*entries, *each.links))}", "", each.name, "bold", width)
+        yield Line(f"{_step(each)}: {_('; ').join((*entries, *each.links))}", "", each.name, "bold", width)
     for each in forced:
         yield Line(f"{_step(each)}: {_proof(each, report, most)}", "", each.name, "bold", width)
     if along:
@@ -128,7 +128,7 @@ def _proof(move: Moved, report: PinReport, most: int | None) -> str:
 
 
 def _some(moves: Sequence[Moved], most: int | None) -> str:
-    shown = ", ".join(f"{each.name} {_step(each) if each.was else each.now}" for each in moves[:most])
+    shown = comma_list(f"{each.name} {_step(each) if each.was else each.now}" for each in moves[:most])
     more = 0 if most is None else len(moves) - most
     return shown + (_(" and {count} more").format(count=more) if more > 0 else "")
 
@@ -141,7 +141,7 @@ def choice_in_words(choice: Choice) -> str:
     """Both ways out, each with what it costs."""
     number = len(choice.settings)
     counted = ngettext("{count} setting", "{count} settings", number).format(count=number)
-    settings = f"{'; '.join(map(step_text, choice.settings))} ({counted})"
+    settings = f"{_('; ').join(map(step_text, choice.settings))} ({counted})"
     if choice.by_versions:
         moves = _(" and ").join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
         text = _("fixed by {moves}; with --prefer config, {settings} fixes it instead")
@@ -162,7 +162,7 @@ def _size(cost: int) -> str:
 
 def _steps(finding: Finding) -> str:
     steps = next((remedy.steps for remedy in finding.remedies if not remedy.pins), ())
-    return f": {'; '.join(map(step_text, steps))}" if steps else ""
+    return f": {_('; ').join(map(step_text, steps))}" if steps else ""
 
 
 def _trial(trial: Trial) -> Iterator[Line]:
@@ -178,10 +178,10 @@ def verdict(report: PinReport) -> str:
     moves = [each for each in report.moved if each.was and each.counts]
     if not moves:
         needless = _("nothing has to be held back") if report.latest else _("no version has to change")
-        moved = f"{_('no version changes') if report.left else needless}, {tries}"
+        moved = clauses(_("no version changes") if report.left else needless, tries)
     else:
         counted = ngettext("{count} version change", "{count} version changes", len(moves)).format(count=len(moves))
-        moved = f"{counted}, {_('distance {cost}').format(cost=report.distance)}, {tries}"
+        moved = clauses(counted, _("distance {cost}").format(cost=report.distance), tries)
         moved += _(": no closer set is clean") if report.proven and not report.left else ""
     if report.unfinished:
         moved += _(": no clean set found in time; raise --budget")

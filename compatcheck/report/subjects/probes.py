@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
+from compatcheck.language import comma_list, marked
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.report.document import STYLES, Document, rows
 from compatcheck.report.shapes import probe_shape
 from compatcheck.results.findings import ProbeResult
@@ -75,7 +75,7 @@ def _margin(result: ProbeResult) -> tuple[str, str, int]:
 
 def _times_text(result: ProbeResult) -> str:
     """What the time went into, in seconds by the kind of work."""
-    times = ", ".join(f"{_(kind)} {seconds:.1f} s" for kind, seconds in _times([result]).items() if seconds)
+    times = comma_list(f"{_(kind)} {seconds:.1f} s" for kind, seconds in _times([result]).items() if seconds)
     return f" ({times})" if times else ""
 
 
@@ -87,11 +87,11 @@ def next_steps(results: Sequence[ProbeResult]) -> tuple[str, ...]:
 
 def summary(results: Sequence[ProbeResult]) -> str:
     counts = Counter(result.outcome for result in results)
-    counted = ", ".join(f"{count} {_(outcome)}" for outcome, count in counts.items())
+    counted = comma_list(f"{count} {_(outcome)}" for outcome, count in counts.items())
     times = _times(results)
     spent = sum(times.values())
     shares = (
-        ", ".join(f"{times[kind] / spent:.0%} {_(kind)}" for kind in _KINDS) if spent else _("nothing measured now")
+        comma_list(f"{times[kind] / spent:.0%} {_(kind)}" for kind in _KINDS) if spent else _("nothing measured now")
     )
     text = _("{counts}; {seconds} s in total ({shares})")
     return text.format(counts=counted, seconds=f"{_seconds(results):.1f}", shares=shares)
@@ -126,7 +126,7 @@ def _card_shape(each: Card) -> dict[str, object]:
 
 
 def _needs(each: Card) -> str:
-    needs = ", ".join(f"{name}{clauses}" for name, clauses in each.needs.items())
-    entries = ", ".join(each.asked_by)
+    needs = comma_list(f"{name}{clauses}" for name, clauses in each.needs.items())
+    entries = comma_list(each.asked_by)
     asked = " " + _("Used by {entries}.").format(entries=entries) if each.asked_by else ""
     return (_("Needs {packages}.").format(packages=needs) if needs else _("Needs no package.")) + asked

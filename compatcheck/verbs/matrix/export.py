@@ -6,6 +6,7 @@ import os
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 from compatcheck.verbs._output import make_folder, write
 
@@ -16,7 +17,7 @@ EXAMPLES = (
 
 
 @_help.verb()
-@_help.option("--format", "format_name", type=click.Choice(["osv", "csv"]), required=True)
+@_help.option("--format", "format_name", type=click.Choice(["osv", "csv"]), required=True, help="Output format.")
 @_help.option("-o", "--output", metavar="PATH", help="Write a folder of OSV files, or a CSV file, to this path.")
 def command(format_name: str, output: str | None) -> None:
     """Write the matrix as OSV records or as a table.
@@ -40,4 +41,5 @@ def command(format_name: str, output: str | None) -> None:
         for record in records:
             write(osv.render(record), os.path.join(output, f"{record['id']}.json"))
     left = len(entries) + len(withdrawn) - len(records)
-    click.echo(f"{len(records)} records; {left} entries without a version range are omitted", err=True)
+    text = _("{records} records; {omitted} entries without a version range are omitted")
+    click.echo(text.format(records=len(records), omitted=left), err=True)

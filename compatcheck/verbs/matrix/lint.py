@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
 from compatcheck.verbs import _help
 
@@ -26,7 +27,7 @@ def command(folder: str | None, only: tuple[str, ...]) -> None:
 
     faults, entries = matrix.lint_folder(folder, probes.names(), only)
     for fault in faults:
-        click.echo(f"{fault.id}: {'stale: ' if fault.stale else ''}{fault.text}")
+        click.echo(f"{fault.id}: {_('stale: ') if fault.stale else ''}{_(fault.text)}")
     errors = sum(not fault.stale for fault in faults)
-    click.echo(f"{entries} entries, {errors} faults", err=True)
+    click.echo(_("{entries} entries, {errors} faults").format(entries=entries, errors=errors), err=True)
     sys.exit(exit_status.FINDINGS if errors else exit_status.CLEAN)

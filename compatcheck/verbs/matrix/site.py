@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def command(folder: str, matrix_folder: str | None) -> None:
     files = site.render(_source(matrix_folder))
     site.write(files, folder)
     size = sum(len(text.encode()) for text in files.values())
-    click.echo(f"{len(files)} files, {size / 1e6:.1f} MB in {folder}; open {folder}/index.html", err=True)
+    text = _("{number} files, {size} MB in {folder}; open {folder}/index.html")
+    click.echo(text.format(number=len(files), size=f"{size / 1e6:.1f}", folder=folder), err=True)
 
 
 def _history(days: Mapping[str, object]) -> list[tuple[str, str]]:

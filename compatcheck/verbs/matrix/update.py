@@ -6,6 +6,7 @@ import os
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 
 EXAMPLES = (
@@ -33,8 +34,12 @@ def command(url: str | None, root: str | None) -> None:
 
     done = update.update(url, root, os.environ)
     about, bundled = done.adopted.about, done.adopted.bundled
-    state = "now in use" if done.adopted.changed else "already in use"
-    if not done.adopted.used:
-        state = "the same as" if about == bundled else f"older than {bundled.revision} of {bundled.date}, which is"
-        state += " the bundled matrix, which stays in use"
-    click.echo(f"matrix {about.revision} of {about.date}, {about.entries} entries, from {done.url}: {state}")
+    state = _("now in use") if done.adopted.changed else _("already in use")
+    if not done.adopted.used and about == bundled:
+        state = _("the same as the bundled matrix, which stays in use")
+    elif not done.adopted.used:
+        state = _("older than the bundled matrix {revision} of {date}, which stays in use")
+        state = state.format(revision=bundled.revision, date=bundled.date)
+    text = _("matrix {revision} of {date}, {entries} entries, from {url}: {state}")
+    revision, date, entries = about.revision, about.date, about.entries
+    click.echo(text.format(revision=revision, date=date, entries=entries, url=done.url, state=state))

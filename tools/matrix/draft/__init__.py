@@ -52,9 +52,9 @@ def require_name(package: str) -> str:
     """The normalised name; raises InputError where it is none that a distribution can have, or a folder's own."""
     name = normalised(package.strip().strip("`"))
     if not _NAME.fullmatch(name):
-        raise InputError(_DOING, f"{package!r:.90}", "that is no name of a distribution", "give it as the index has it")
+        raise InputError(_DOING, f"{package!r:.90}", "not a valid package name", "give the name on PyPI")
     if name in _NOT_PACKAGES:
-        raise InputError(_DOING, name, "a folder of the matrix has that name", "write the entry by hand")
+        raise InputError(_DOING, name, "a folder of the matrix already has this name", "write the entry by hand")
     return name
 
 
@@ -80,5 +80,5 @@ def write(draft: Draft, folder: str | None, today: date) -> Written:
             stream.write(_toml.text(draft, entry_id))
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("writing the draft", path, seen, "name a matrix folder you can write to with -o") from None
+        raise InputError("writing the draft", path, seen, "give a writable matrix folder with -o") from None
     return Written(path, entry_id, draft.open)

@@ -51,11 +51,11 @@ def read(path: str) -> Issue:
     """The issue in a file, ``-`` being standard input. Raises InputError where it is none or larger than 256 KiB."""
     text, source = read_text_of_report(path)
     if len(text) > _LARGEST:
-        raise InputError(_DOING, source, "it is larger than any issue", _ADVICE)
+        raise InputError(_DOING, source, "too large for an issue", _ADVICE)
     body, title, url = _parts(text, source)
     fields = _fields(_CONTROLS.sub("", body.replace("\r\n", "\n")))
     if not any(fields.values()):
-        raise InputError(_DOING, source, "it has none of the headings of the form", _ADVICE)
+        raise InputError(_DOING, source, "no heading of the issue form found", _ADVICE)
     fields["title"] = fields["title"] or _CONTROLS.sub("", title)
     return Issue(fields, url, _environment(fields, source))
 

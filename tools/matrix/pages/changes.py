@@ -8,17 +8,19 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from compatcheck.language import comma_list, marked
+from compatcheck.language import gettext as _
 from compatcheck.report.document import Document, Table
 from compatcheck.terminal.lines import Line
 from tools.matrix.values import Comparison, VerdictChange
 
-_ALARM = "known-good environments get a verdict of affected: a false alarm, unless they really are broken"
+_ALARM = marked("known-good environments become affected: a false alarm, unless they really are broken")
 
 
 def document(comparison: Comparison) -> Document:
     title = Line(_summary(comparison), "bold red" if comparison.alarms else "bold green")
-    alarm = (Line(_ALARM, "red"),) if comparison.alarms else ()
-    edits = (Line(", ".join(ids), "", label, "dim", 10) for label, ids in _edits(comparison))
+    alarm = (Line(_(_ALARM), "red"),) if comparison.alarms else ()
+    edits = (Line(comma_list(ids), "", _(label), "dim", 10) for label, ids in _edits(comparison))
     table = (_table(comparison),) if comparison.changes else ()
     body = (Line(_head(comparison), "dim"), *edits, *table, Line())
     return Document(title, body, partial(_shape, comparison), ((title, *alarm),))
@@ -37,7 +39,7 @@ def _shape(comparison: Comparison) -> Mapping[str, Any]:
 
 
 def _table(comparison: Comparison) -> Table:
-    columns = ("environment", "", "entry", "before", "after")
+    columns = (_("environment"), "", _("entry"), _("before"), _("after"))
     cells = (
         (change.environment, _sign(change), f"{change.entry} {change.title}", *_steps(change))
         for change in comparison.changes
@@ -56,7 +58,8 @@ def _lines(comparison: Comparison) -> Iterator[Line]:
 
 def _head(comparison: Comparison) -> str:
     (was, now), (fewer, more) = comparison.revisions, comparison.entries
-    return f"matrix {was} ({fewer} entries) -> {now} ({more} entries), {comparison.environments} environments"
+    text = _("matrix {was} ({fewer} entries) -> {now} ({more} entries), {environments} environments")
+    return text.format(was=was, fewer=fewer, now=now, more=more, environments=comparison.environments)
 
 
 def _edits(comparison: Comparison) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -79,8 +82,10 @@ def _step(change: VerdictChange) -> str:
 
 def _summary(comparison: Comparison) -> str:
     if not comparison.changes:
-        return f"no verdict changes on {comparison.environments} environments"
+        return _("no verdict changes in {number} environments").format(number=comparison.environments)
     touched = len({change.environment for change in comparison.changes})
     counted = Counter(f"{_sign(change)} {_step(change)}" for change in comparison.changes)
-    told = ", ".join(f"{count} x {what}" for what, count in sorted(counted.items()))
-    return f"{len(comparison.changes)} verdicts change on {touched} of {comparison.environments} environments: {told}"
+    counts = comma_list(f"{count} x {what}" for what, count in sorted(counted.items()))
+    text = _("{changes} verdicts change in {touched} of {number} environments: {counts}")
+    number = comparison.environments
+    return text.format(changes=len(comparison.changes), touched=touched, number=number, counts=counts)

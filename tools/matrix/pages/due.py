@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.report.document import Document
 from compatcheck.terminal.lines import Line
 from tools.matrix.values import Watched
 
 _TITLES = {
-    "range": "ranges that newer releases fall into, or just beyond",
-    "table": "tables that miss a release",
-    "cap": "advice that newer metadata forbids",
+    "range": marked("version ranges with a newer release"),
+    "table": marked("tables that lack a release"),
+    "cap": marked("remedies that contradict a newer release"),
 }
 
 
@@ -35,18 +37,17 @@ def _lines(watched: Watched) -> Iterator[Line]:
     for kind, heading in _TITLES.items():
         found = [each for each in watched.due if each.kind == kind]
         if found:
-            yield Line(heading, "bold")
+            yield Line(_(heading), "bold")
         for each in found:
-            yield Line(each.why, "", f"  {each.subject}", "yellow", 26)
+            yield Line(_(each.why), "", f"  {each.subject}", "yellow", 26)
     if watched.unknown:
-        yield Line("not known", "bold")
+        yield Line(_("unknown"), "bold")
     for name, why in watched.unknown.items():
-        yield Line(f"{name}: {why}", "", "", "", 2)
+        yield Line(f"{name}: {_(why)}", "", "", "", 2)
 
 
 def _summary(watched: Watched) -> str:
-    counts = [f"{len(watched.due)} to look at again" if watched.due else "nothing is due"]
-    if watched.unknown:
-        counts.append(f"{len(watched.unknown)} not known")
-    text = "{packages} packages asked for at {address}: {counts}"
-    return text.format(packages=len(watched.asked), address=watched.address, counts=", ".join(counts))
+    text = _("{packages} packages checked at {address}: {due} to review, {unknown} unknown")
+    return text.format(
+        packages=len(watched.asked), address=watched.address, due=len(watched.due), unknown=len(watched.unknown)
+    )

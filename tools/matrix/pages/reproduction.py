@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compatcheck.language import comma_list
+from compatcheck.language import gettext as _
 from compatcheck.report.document import STYLES, Document
 from compatcheck.terminal.lines import Line
 
@@ -35,4 +37,4 @@ def _own(side: Record, sides: Any) -> str:
     others = [other["distributions"] for other in sides if other is not side]
     mine = side["distributions"].items()
     differing = [f"{name} {version}" for name, version in mine if all(other.get(name) != version for other in others)]
-    return ", ".join(differing) or "the same versions"
+    return comma_list(differing) or _("the same versions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 
 EXAMPLES = (
@@ -16,11 +17,15 @@ EXAMPLES = (
 @click.argument("folder")
 @click.argument("destination")
 def command(folder: str, destination: str) -> None:
-    """Compile the matrix FOLDER into DESTINATION, in the form a wheel carries."""
+    """Compile the matrix in FOLDER and write it to DESTINATION.
+
+    The wheel contains the matrix in this compiled form.
+    """
     from pathlib import Path
 
     from compatcheck.matrix.compile import write_compiled
     from compatcheck.matrix.loading import source_folder
 
     index = write_compiled(Path(source_folder(folder)), Path(destination))
-    click.echo(f"{index['entries']} entries, revision {index['revision']}", err=True)
+    text = _("{entries} entries, revision {revision}")
+    click.echo(text.format(entries=index["entries"], revision=index["revision"]), err=True)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
 from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import screen_of, write
@@ -20,23 +21,22 @@ EXAMPLES = (
 
 @_help.verb()
 @click.argument("folders", nargs=-1, metavar="[OLD] [NEW]")
-@_help.option("--base", metavar="REVISION", help="Read OLD from this git revision of NEW instead.")
+@_help.option("--base", metavar="REVISION", help="Read OLD from this git revision.")
 @_help.option(
     "--environments",
     multiple=True,
     metavar="FILE|FOLDER",
-    help="Snapshots to judge, one in a .json, one a line in a .jsonl; else those of NEW/environments.",
+    help="Snapshots to check: .json (one) or .jsonl (one per line). Default: NEW/environments.",
 )
 @_options.page_format
 @_options.output
 def command(
     folders: tuple[str, ...], base: str | None, environments: tuple[str, ...], format_name: str, output: str | None
 ) -> None:
-    """Show what a change of the matrix changes for known-good environments.
+    """Compare two versions of the matrix on environments that are known to work.
 
-    OLD and NEW are folders of matrix sources; NEW is the checkout's where it is not named. A line that begins with + is
-    a verdict that is new, with - one that is gone, with ~ one that is another. Exit status 1 where an environment that
-    is known to be good gets affected.
+    OLD and NEW are folders of matrix sources. NEW defaults to the folder of this checkout. `+` marks a new verdict, `-`
+    a verdict that is gone, `~` a verdict that changed. Exits with 1 if a known-good environment becomes affected.
     """
     from compatcheck import matrix
     from compatcheck.report import render
@@ -45,7 +45,7 @@ def command(
 
     named = folders if base is None else ("", *folders)
     if not 1 <= len(named) <= 2:
-        raise click.UsageError("name OLD and NEW, or OLD alone, or --base REVISION")
+        raise click.UsageError(_("give OLD and NEW, only OLD, or --base REVISION"))
     new = matrix.source_folder(named[1] if len(named) == 2 else None)
     recorded = diff.read_environments(environments or [os.path.join(new, diff.KNOWN_GOOD)])
     with ExitStack() as stack:

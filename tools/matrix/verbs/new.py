@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 
 EXAMPLES = (
@@ -13,15 +14,17 @@ EXAMPLES = (
 
 
 @_help.verb()
-@_help.option("--from-issue", "issue", metavar="FILE", help="An issue made with the form; - is standard input.")
-@_help.option("--package", metavar="NAME", help="The distribution at fault, as the index has it.")
+@_help.option(
+    "--from-issue", "issue", metavar="FILE", help="Issue written with the issue form; `-` reads standard input."
+)
+@_help.option("--package", metavar="NAME", help="Package at fault, by its name on PyPI.")
 @_help.option("--title", metavar="TEXT", help="The fault in one line.")
-@_help.option("-o", "--output", "folder", metavar="FOLDER", help="A matrix folder; else the checkout's.")
+@_help.option("-o", "--output", "folder", metavar="FOLDER", help="Matrix folder. Default: the folder of this checkout.")
 def command(issue: str | None, package: str | None, title: str | None, folder: str | None) -> None:
     """Draft a new entry from an issue, or an empty one for --package.
 
-    FILE holds the issue's Markdown body, or the JSON of `gh issue view N --json body,title,url`. The draft takes the
-    next free number of the year and never the place of another file.
+    FILE contains the issue's Markdown body, or the JSON of `gh issue view N --json body,title,url`. The draft gets the
+    next free number of the year and never overwrites a file.
     """
     from datetime import datetime, timezone
 
@@ -33,14 +36,13 @@ def command(issue: str | None, package: str | None, title: str | None, folder: s
     elif package is not None:
         made = draft.skeleton(package, title, today)
     else:
-        raise click.UsageError("name an issue with --from-issue, or a package with --package")
+        raise click.UsageError(_("give an issue with --from-issue, or a package with --package"))
     written = draft.write(made, folder, today)
     click.echo(written.path)
-    for told in written.open:
-        click.echo(f"  to do  {told}", err=True)
+    for each in written.open:
+        click.echo(_("  to do  {text}").format(text=each), err=True)
     where = f" {folder}" if folder else ""
-    click.echo(f"next: fill these in, then compatcheck matrix lint{where} --only {written.id}", err=True)
-    click.echo(
-        f"      compatcheck matrix diff --base main{where}: no known-good environment may get affected", err=True
-    )
-    click.echo(f"      compatcheck matrix reproduce {written.id}: where [reproduce] and [probe] are there", err=True)
+    click.echo(_("next: fill these in, then run"), err=True)
+    click.echo(f"  compatcheck matrix lint{where} --select {written.id}", err=True)
+    click.echo(f"  compatcheck matrix diff --base main{where}", err=True)
+    click.echo(f"  compatcheck matrix reproduce {written.id}", err=True)

@@ -19,17 +19,18 @@ EXAMPLES = (
 
 @_help.verb()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@_help.option("--records", metavar="FOLDER", help="Write what was measured, one JSON an entry, as evidence to cite.")
-@_help.option("--offline", is_flag=True, help="Build from uv's cache alone.")
+@_help.option("--records", metavar="FOLDER", help="Write the results to this folder, one JSON file per entry.")
+@_help.option("--offline", is_flag=True, help="Use only the packages in uv's cache.")
 @_options.page_format
 @_options.output
 def command(ids: tuple[str, ...], records: str | None, offline: bool, format_name: str, output: str | None) -> None:
-    """Build the bad and the good environment of entries and run their probes.
+    """Reproduce entries: build their bad and good environments and run their probes.
 
-    A probe must fail in the bad environment and pass in the good one.
-    Without an ID: every entry that says how. Environments are built one after another and removed. Exit status 1 where
-    an entry was not reproduced, 4 where an environment could not be built or a probe could not run: that leaves no
-    record, as it is no evidence.
+    The probe must fail in the bad environment and pass in the good one. Default: every entry with a [reproduce] table.
+    Environments are built one at a time and removed afterwards.
+
+    Exits with 1 if an entry is not reproduced, and with 4 if an environment cannot be built or a probe cannot run; such
+    a run leaves no record.
     """
     from compatcheck import matrix
     from compatcheck.report import render

@@ -41,8 +41,8 @@ def question(folder: str | None, only: Collection[str] = ()) -> Question:
     packages = {*_ranges.packages(entries), *_tables.packages(tables), *read, *_caps.packages(entries)}
     for name in only:
         if name not in packages:
-            advice = "name one with an open range, a table or a remedy"
-            raise InputError("watching", name, "the matrix leaves nothing of it open", advice)
+            advice = "give a package with an open range, a table or a remedy"
+            raise InputError("watching", name, "the matrix has nothing to review for it", advice)
     return Question(entries, tables, read, tuple(sorted(packages & set(only) if only else packages)))
 
 

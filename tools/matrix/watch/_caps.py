@@ -51,7 +51,7 @@ def due(
         if asked is None or not versions or any(asked.contains(version) for version in versions):
             continue
         newest = str(releases[pair.holder][-1].version)
-        why = f"it advises {pair.pinned}{pair.specifier}, and {pair.holder} {newest} asks for {pair.pinned}{asked}"
+        why = f"advises {pair.pinned}{pair.specifier}, and {pair.holder} {newest} requires {pair.pinned}{asked}"
         yield Due("cap", pair.entry, pair.holder, newest, why)
 
 

@@ -48,7 +48,7 @@ class Index:
             raise InputError("asking the index", url, str(error), "give the address of a simple index") from None
         if address.scheme not in ("http", "https"):
             shown = str(address.copy_with(userinfo=b""))
-            raise InputError("asking the index", shown, "it is no web address", "give the address of a simple index")
+            raise InputError("asking the index", shown, "not a web address", "give the address of a simple index")
         self.url = str(address)
         self.shown = str(address.copy_with(userinfo=b""))
         self._client = httpx.Client(timeout=_SECONDS, follow_redirects=True, verify=ssl.create_default_context())
@@ -102,9 +102,9 @@ class Index:
         try:
             told = json.loads(body)
         except (ValueError, RecursionError):
-            raise _Refused("the index sends no JSON; it may serve HTML alone") from None
+            raise _Refused("the index sends no JSON; it may serve only HTML") from None
         if not isinstance(told, dict):
-            raise _Refused("the index sends JSON of another form")
+            raise _Refused("the index sends JSON with an unexpected structure")
         return told
 
 

@@ -39,7 +39,7 @@ def due(entries: Iterable[Mapping[str, Any]], releases: Mapping[str, Sequence[Re
                 continue
             end = "is open to newer releases" if upper.last is None else f"ends at {upper.last}, the last one seen"
             since = f" of {later[-1].uploaded}" if later[-1].uploaded else ""
-            why = f"{end}; {upper.package} {later[-1].version}{since} is younger than its review on {reviewed}"
+            why = f"{end}; {upper.package} {later[-1].version}{since} was released after its review on {reviewed}"
             yield Due("range", entry["id"], upper.package, str(later[-1].version), why)
 
 

@@ -53,7 +53,7 @@ def due(tables: Mapping[str, Mapping[str, Any]], releases: Mapping[str, Sequence
         if missing:
             shown = ", ".join(str(each.version) for each in missing[-_MOST_NAMED:])
             more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
-            what = f"nobody looked since {table['reviewed']}" if rows.onward else f"its newest row is {last}"
+            what = f"was last reviewed on {table['reviewed']}" if rows.onward else f"its newest row is {last}"
             why = f"{what}; there is {table['package']} {shown}{more}"
             yield Due("table", name, table["package"], str(missing[-1].version), why)
 

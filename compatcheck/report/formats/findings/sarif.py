@@ -85,7 +85,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
 def _help_text(finding: Finding) -> Iterator[str]:
     yield from (finding.summary, "", _("Why"), finding.mechanism, "", _("What to do, best first"))
     for remedy in finding.remedies:
-        yield "; ".join(dict.fromkeys((*step_texts(remedy), remedy.why)))
+        yield _("; ").join(dict.fromkeys((*step_texts(remedy), remedy.why)))
     yield from (
         "",
         _("Evidence"),
