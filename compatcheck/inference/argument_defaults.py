@@ -27,6 +27,12 @@ _WHY = {
     "trl": marked("default of this TRL release"),
     "peft": marked("default of this PEFT release"),
 }
+_LAST_WITH = {"transformers.TrainingArguments": {"group_by_length": "5.1.0"}}
+"""The last release with an argument that has no default in the table.
+
+https://github.com/huggingface/transformers/blob/v5.2.0/src/transformers/training_args.py"""
+_REPLACED_BY = {"group_by_length": "train_sampling_strategy"}
+_IS_REMOVED = marked("this release no longer has the argument")
 _OF_UNKNOWN_RELEASE = {
     "transformers": marked("not set, and its default depends on the transformers release"),
     "trl": marked("not set, and its default depends on the TRL release"),
@@ -56,6 +62,31 @@ def argument_defaults(view: Environment, table: Table) -> InferredFacts:
             if path and path not in decided and view.get(path) == Unknown() and _matters(view, each.argument, path):
                 decided.add(path)
                 yield path, _inference(callee, each)
+        for each in _removed(view, callee, known):
+            path = facts.get(each.argument)
+            if (
+                path
+                and path not in decided
+                and _REPLACED_BY.get(each.argument) not in given
+                and view.get(path) == Unknown()
+            ):
+                decided.add(path)
+                yield path, _inference(callee, each)._replace(why=_IS_REMOVED)
+
+
+def _removed(view: Environment, callee: str, known: Mapping[str, Any]) -> Iterator[_Default]:
+    """The arguments that a class had in earlier releases and no longer has: a call that runs does not give them."""
+    class_: str | None = callee
+    while class_ is not None:
+        package = class_.partition(".")[0]
+        rows: Mapping[str, Sequence[Sequence[Any]]] = known["defaults"].get(class_, {})
+        release = release_in(view, package)
+        newest = max((Version(row[1]) for runs in rows.values() for row in runs), default=None)
+        if release is not None and newest is not None and release <= newest:
+            last = {argument: max(Version(row[1]) for row in runs) for argument, runs in rows.items()}
+            last.update((argument, Version(end)) for argument, end in _LAST_WITH.get(class_, {}).items())
+            yield from (_Default(argument, None, (package,)) for argument, end in last.items() if release > end)
+        class_ = _base(view, class_, known["bases"])
 
 
 def precision(view: Environment, table: Table) -> InferredFacts:

@@ -105,8 +105,8 @@ def test_an_open_range_is_due_once_a_release_is_younger_than_its_review(
     listing("torch", {"2.13.0": "2026-07-01"})
     assert due(folder, index, "range") == []
     listing("torch", {"2.13.0": "2026-07-01", "2.16.0": "2026-12-01"})
-    told = "CC-2026-9999 is open to newer releases; torch 2.16.0 of 2026-12-01 was released after its review on 2026-11-21"
-    assert due(folder, index, "range") == [told]
+    told = "is open to newer releases; torch 2.16.0 of 2026-12-01 was released after its review on 2026-11-21"
+    assert due(folder, index, "range") == [f"CC-2026-9999 {told}"]
 
 
 def test_a_range_that_ends_at_the_last_release_seen_is_due_with_the_next(
