@@ -35,7 +35,7 @@ def _shape(report: DataReport, exit: Exit) -> Mapping[str, object]:
         "rows": report.rows,
         "sampled": report.sampled,
         "tokenizer": dict(report.tokenizer),
-        "unread": report.unread,
+        "unread": report.unread and _(report.unread),
         "lengths": dict(report.lengths),
         "problems": [_problem_shape(problem) for problem in report.problems],
         "shown": _row_shape(report),
@@ -45,7 +45,7 @@ def _shape(report: DataReport, exit: Exit) -> Mapping[str, object]:
 
 def _problem_shape(problem: DataProblem) -> dict[str, object]:
     entries = [{"id": entry_id, "title": title} for entry_id, title in problem.entries]
-    return {**problem._asdict(), "entries": entries}
+    return {**problem._asdict(), "seen": _(problem.seen), "fix": _(problem.fix), "entries": entries}
 
 
 def _row_shape(report: DataReport) -> dict[str, object] | None:
