@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+from urllib.parse import quote
+
+from compatcheck.files.secrets import is_secret_name
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*://[^\s\"'`<>]+")
 _USER = re.compile(r"([\w+.-]+://)([^/]*(?=@)|[^/:@\[]*:(?!\d{1,5}/).*(?=@))@")
@@ -11,10 +15,18 @@ _WITHOUT_SCHEME = re.compile(r"(?<![\w./:@%+-])[\w.%+-]+:(?!//)[^\s\"'`<>]+@(?=[
 _QUERY = re.compile(r"\?([^#]*)")
 _SECRET_KEY = re.compile(r"(?i)(?:^|&)[^=&]*(?:token|sig|secret|passw|key|credential|auth)[^=&]*=(?!\$\{\w+\}(?:&|$))")
 _REFERENCE = re.compile(r"\$\{[A-Z0-9_]+\}")
+_SHORTEST = 4
+"""Characters of what counts as a secret by the name of its variable."""
 
 
 def redacted(text: str) -> str:
-    """The text with ``****`` in the place of the credentials and the query of every URL in it, with a scheme or not."""
+    """The text with ``****`` in the place of the credentials and the query of every URL in it, with a scheme or not.
+
+    So is what a variable with the name of a secret contains: a list of requirements may refer to it anywhere.
+    """
+    for name, value in os.environ.items():
+        if len(value) >= _SHORTEST and is_secret_name(name):
+            text = text.replace(value, "****").replace(quote(value), "****")
     text = _URL.sub(lambda url: _QUERY.sub("?****", _USER.sub(lambda user: _bare_user(user, "****@"), url[0])), text)
     return _WITHOUT_SCHEME.sub("****@", text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 
@@ -10,7 +11,13 @@ from packaging.version import Version
 from compatcheck.packages.names import normalised
 
 _SHAPE = re.compile(r"([\w.-]+)(\s*\[[^\]]*\])?\s*([^;]*?)(\s*;.*|\s+--[a-z].*)?\Z")
+_REFERENCE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _EXACT = re.compile(r"\(?\s*===?\s*([^\s,*()]+)\s*\)?\Z")
+
+
+def expanded(text: str) -> str:
+    """References to environment variables, as ``${WHEELS}``, replaced where the variable is set."""
+    return _REFERENCE.sub(lambda found: os.environ.get(found[1], found[0]), text)
 
 
 def version_of(text: str) -> Version | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from compatcheck.advice import resolver
+from compatcheck.advice import resolver, wanted
 from compatcheck.advice.model import Place
 from compatcheck.environment import Environment
 from compatcheck.errors import NothingInspectedError
@@ -33,6 +33,6 @@ def _resolved(environment: Environment, files: Sequence[str]) -> Environment:
     python = environment.facts.get("python")
     platform = resolver.platform_of(environment.section("platform"))
     place = Place(sys.executable, python if isinstance(python, str) else None, platform)
-    reasons = [(path, resolver.why_unsolvable(path, place)) for path in files]
+    reasons = [(path, resolver.why_unsolvable(path, wanted.read([path], None), place)) for path in files]
     unsolvable = [{"file": path, "reason": reason} for path, reason in reasons if reason is not None]
     return environment.with_fact("unsolvable", unsolvable)

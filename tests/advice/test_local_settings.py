@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from compatcheck.advice.model import Wanted
 from compatcheck.advice.resolver import require_known_settings
 from compatcheck.advice.resolver._local import EVERYTHING, local_names
 from compatcheck.errors import InputError
@@ -24,7 +25,7 @@ def test_unknown_setting_builds_and_installs_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(f"[tool.uv]\n{setting}\n", encoding="utf-8")
-    assert local_names([]) == {EVERYTHING}
+    assert local_names(Wanted((), {})) == {EVERYTHING}
     with pytest.raises(InputError, match="remove the setting"):
         require_known_settings()
 
@@ -33,5 +34,5 @@ def test_usual_settings_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     text = 'index-url = "https://a.b/simple"\nprerelease = "allow"\n[pip]\nno-deps = true\n'
     (tmp_path / "uv.toml").write_text(text, encoding="utf-8")
-    assert local_names([]) == set()
+    assert local_names(Wanted((), {})) == set()
     require_known_settings()

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,27 @@ def test_a_snapshot_shows_no_line_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "node.json").write_text(json.dumps({**recorded, "locations": places}), encoding="utf-8")
     output = told(tmp_path, "check", "--snapshot", "node.json", "--no-probe", "-v")
     assert "private:1" in output and SECRET not in output
+
+
+def test_a_credential_is_masked_before_its_text_is_cut(tmp_path: Path) -> None:
+    address = f"https://user:{'hunter2' * 20}@host/"
+    (tmp_path / "args.yaml").write_text(
+        f"output_dir: x\nlearning_rate: '{address}'\nbf16: '{address}'\n", encoding="utf-8"
+    )
+    snapshot = {"schema_version": "1.0", "distributions": [address]}
+    (tmp_path / "snapshot.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    for line in ("check --no-probe -v args.yaml", "env args.yaml", "check --no-probe --snapshot snapshot.json"):
+        done = run_command(sys.executable, *line.split(), cwd=tmp_path)
+        assert "hunter2" not in done.stdout + done.stderr, line
+
+
+def test_a_node_without_distributions_is_a_difference(tmp_path: Path) -> None:
+    node = json.loads(run_command(sys.executable, "env", "--python", sys.executable, cwd=tmp_path).stdout)
+    (tmp_path / "nodes").mkdir()
+    for name, changed in (("a", node), ("b", {**node, "distributions": None, "environ": {"HF_TOKEN": ["hunter2"]}})):
+        (tmp_path / f"nodes/{name}.json").write_text(json.dumps(changed), encoding="utf-8")
+    done = run_command(sys.executable, "cluster", "--snapshots", "nodes", cwd=tmp_path)
+    assert done.returncode == 1 and "Traceback" not in done.stderr and "hunter2" not in done.stdout, done.stderr
 
 
 def test_a_null_byte_in_a_place_of_a_snapshot_is_one_line(tmp_path: Path) -> None:
@@ -541,6 +563,82 @@ def test_calls_beyond_the_limit_are_named_once(tmp_path: Path) -> None:
 
 
 LOCAL_PLACES = {
+    "named archive by its path": ("requirements.txt", "stranger @ ./dist/stranger-1.0.tar.gz\n"),
+    "archive below a folder called .whl": ("requirements.txt", "./x.whl/stranger-1.0.tar.gz\n"),
+    "constraint": ("requirements.txt", "-c constraints.txt\nstranger\n"),
+    "variable in find-links": ("requirements.txt", "--no-index\n--find-links file://${PWD}/dist\nstranger\n"),
+    "version of another form": ("requirements.txt", "--no-index\n--find-links odd\nstranger\n"),
+    "index with folders": ("requirements.txt", "--index-url ./simple\nstranger\n"),
+    "page of links": ("requirements.txt", "--no-index\n--find-links ./simple/stranger/index.html\nstranger\n"),
+    "wheel that requires it": ("requirements.txt", "./x-1.0-py3-none-any.whl\n"),
+    "workspace above a project": ("requirements.txt", "-e ./space/member\n"),
+    "settings of a later TOML": (
+        "uv.toml",
+        'override-dependencies = ["stranger @ ADDRESS"]\npip = {\n strict = true,\n}\n',
+    ),
+    "settings of megabytes": (
+        "uv.toml",
+        'override-dependencies = ["stranger @ ADDRESS"]\n' + ("#" * 999 + "\n") * 17000,
+    ),
+    "repository": ("requirements.txt", "git+ADDRESS\n"),
+}
+
+
+@pytest.mark.parametrize("command", [("pin", "--isolated", "--offline"), ("check", "--no-probe", "--resolve")])
+@pytest.mark.parametrize("name", LOCAL_PLACES)
+def test_no_way_to_name_local_code_builds_it(name: str, command: tuple[str, ...], tmp_path: Path) -> None:
+    marker = tmp_path / "built"
+    folder = tmp_path / "stranger"
+    folder.mkdir()
+    (folder / "backend.py").write_text(BACKEND.format(marker=str(marker)), encoding="utf-8")
+    (folder / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    if name == "repository":
+        for line in ("init -q", "add -A", "-c user.name=a -c user.email=a@b.c commit -qm a"):
+            subprocess.run(["git", *line.split()], cwd=folder, check=True)
+    for archive in ("dist/stranger-1.0", "x.whl/stranger-1.0", "odd/stranger-v1.0", "simple/stranger/stranger-1.0"):
+        path = tmp_path / f"{archive}.tar.gz"
+        path.parent.mkdir(parents=True)
+        with tarfile.open(path, "w:gz") as stream:
+            stream.add(folder, "stranger-1.0")
+            about = tarfile.TarInfo("stranger-1.0/PKG-INFO")
+            content = b"Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n"
+            about.size = len(content)
+            stream.addfile(about, io.BytesIO(content))
+    page = '<html><body><a href="stranger-1.0.tar.gz">stranger-1.0.tar.gz</a></body></html>'
+    member = '[project]\nname = "member"\nversion = "1"\ndependencies = ["stranger"]\n'
+    space = '[tool.uv.workspace]\nmembers = ["member"]\n[tool.uv.sources]\nstranger = { path = "../stranger" }\n'
+    (tmp_path / "space/member").mkdir(parents=True)
+    for path, text in {
+        "simple/stranger/index.html": page,
+        "space/pyproject.toml": space,
+        "space/member/pyproject.toml": member,
+        "constraints.txt": f"stranger @ {folder.as_uri()}\n",
+        "requirements.txt": "stranger\n",
+        LOCAL_PLACES[name][0]: LOCAL_PLACES[name][1].replace("ADDRESS", folder.as_uri()),
+    }.items():
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "x-1.0-py3-none-any.whl", "w") as wheel:
+        about_wheel = f"Metadata-Version: 2.1\nName: x\nVersion: 1.0\nRequires-Dist: stranger @ {folder.as_uri()}\n"
+        wheel.writestr("x-1.0.dist-info/METADATA", about_wheel)
+        wheel.writestr("x-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("x-1.0.dist-info/RECORD", "")
+    done = run_command(sys.executable, *command, "requirements.txt", cwd=tmp_path, PWD=str(tmp_path), UV_OFFLINE="1")
+    assert not marker.exists() and "Traceback" not in done.stderr, done.stderr
+    if command[0] == "pin":
+        run_command(sys.executable, *command, "--build", "requirements.txt", cwd=tmp_path, PWD=str(tmp_path))
+        assert marker.exists()
+
+
+@pytest.mark.parametrize("line", ["stranger @ ${A_PASSWORD}/x", "--index-url https://localhost:1/${A_PASSWORD}/simple"])
+def test_errors_of_uv_show_no_variable_with_the_name_of_a_secret(line: str, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{line}\ntorch\n", encoding="utf-8")
+    done = run_command(
+        sys.executable, "pin", "--isolated", "requirements.txt", cwd=tmp_path, A_PASSWORD="hunter2 of us"
+    )
+    assert done.returncode == 2 and "hunter2" not in done.stdout + done.stderr, done.stderr
+
+
+SOURCES_OF_LOCAL_CODE = {
     "source": 'dependencies = ["stranger"]\n[tool.uv.sources]\nstranger = { path = "stranger" }\n',
     "editable source": (
         'dependencies = ["stranger"]\n[tool.uv.sources]\nstranger = [{ path = "stranger", editable = true }]\n'
@@ -553,7 +651,7 @@ LOCAL_PLACES = {
 }
 
 
-@pytest.mark.parametrize("name", LOCAL_PLACES)
+@pytest.mark.parametrize("name", SOURCES_OF_LOCAL_CODE)
 def test_no_place_of_local_code_is_built_unasked(name: str, tmp_path: Path) -> None:
     marker = tmp_path / "built"
     for folder in ("stranger", "middle", "dist"):
@@ -572,7 +670,7 @@ def test_no_place_of_local_code_is_built_unasked(name: str, tmp_path: Path) -> N
         content = b"Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n"
         about.size = len(content)
         stream.addfile(about, io.BytesIO(content))
-    stated = LOCAL_PLACES[name].replace("ADDRESS", (tmp_path / "stranger").as_uri())
+    stated = SOURCES_OF_LOCAL_CODE[name].replace("ADDRESS", (tmp_path / "stranger").as_uri())
     (tmp_path / "pyproject.toml").write_text(
         f'[project]\nname = "p"\nversion = "1"\n{stated.replace("ARCHIVE", archive.as_uri())}', encoding="utf-8"
     )

@@ -109,7 +109,7 @@ def _compile(folder: str, wanted: Wanted, demands: Demands, place: Place, left_o
     command = ["pip", "compile", "-", *_OWN_STYLE, "--python", place.interpreter]
     command += [part for file in files for part in ("--constraints", file)]
     if not place.builds:
-        command += [part for name in sorted(local_names(wanted.lines)) for part in ("--only-binary", name)]
+        command += [part for name in sorted(local_names(wanted)) for part in ("--only-binary", name)]
     absent = [f"{name} ; python_version < '0'" for name in left_out]
     if absent:
         files = [_write(folder, "overrides.txt", absent), *_own_files("UV_OVERRIDE")]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-from compatcheck.advice.model import Line
+from compatcheck.advice.model import Line, Wanted
+from compatcheck.advice.requirement_text import expanded
 from compatcheck.errors import InputError
 from compatcheck.files import limits
 from compatcheck.files.reading import read_text
@@ -47,39 +48,49 @@ _HARMLESS = {
 }
 """Settings that neither name local code nor say where uv writes what it installs. Any other, such as
 ``extra-build-variables`` or one that a later uv brings, may do so."""
-_INDEX_OPTION = re.compile(r"(?:-f|-i|--find-links|--index-url|--extra-index-url)[\s=]*(\S+)")
-_ARCHIVE = re.compile(r"(.+?)-\d[^/-]*\.(?:tar(?:\.\w+)?|tgz|tbz|txz|zip)")
-_NAME = re.compile(r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)")
+_INDEX_OPTION = re.compile(r"(-f|-i|--find-links|--index-url|--extra-index-url)[\s=]*(\S+)")
+_INCLUDE_OPTION = re.compile(r"-r|-c|--requirement|--constraint")
+_DIRECT = re.compile(r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*@\s*([^\s;]+)")
+_REMOTE = re.compile(r"(?i)(?:(?:git|hg|svn|bzr)\+)?(?:https?|ssh)://")
 
 
-def local_names(lines: Iterable[Line]) -> set[str]:
-    """Names whose code lies here: in projects, archives, repositories and folders of archives.
+def local_names(wanted: Wanted) -> set[str]:
+    """Names whose code is on this machine: in projects, archives, repositories and folders of archives.
 
-    Those come from the lines and, as uv reads them, from the ``[tool.uv]`` and ``uv.toml`` of the working directory,
-    of each local project, and of the folders above; a setting that may name local code in another way stands for
-    `EVERYTHING`. Folders are followed up to `limits.FOLDER_ENTRIES`.
+    They come from the requirements, the constraints and, as uv reads them, from the ``[tool.uv]`` and ``uv.toml`` of
+    the working directory, of each local project, and of the folders above. Only an address of the network is remote.
+    `EVERYTHING` stands for what may bring any name: a setting or a file that is not understood, a list at an address,
+    an index with folders, a local wheel, and more than `limits.FOLDER_ENTRIES` folders.
     """
     names: set[str] = set()
-    waiting = [*_with_parents(os.getcwd())]
-    for line in lines:
+    waiting = [os.getcwd()]
+    for line in wanted.lines:
         asked = line.asked or line.text
-        if line.name and (line.folder or _is_local(asked) or is_archive(line)):
-            names.add(line.name)
-        if is_archive(line) and (match := _ARCHIVE.fullmatch(os.path.basename(asked))):
-            names.add(normalised(match[1]))
+        if line.folder or is_archive(line):
+            names.update([line.name] if line.name else _first_words(os.path.basename(asked)))
+            waiting += [line.folder] if line.folder else []
+        if line.asked and _place(line.asked).endswith(".whl"):
+            names.add(EVERYTHING)
         if option := _INDEX_OPTION.match(asked):
-            names.update(_archives(option[1].strip("\"'"), os.getcwd()))
-        waiting += [line.folder] if line.folder else []
+            names.update(_archives(option[2].strip("\"'"), os.getcwd(), is_flat=option[1] in ("-f", "--find-links")))
         waiting += [os.path.dirname(os.path.abspath(line.at.file))] if line.at else []
+    for text in (*(line.asked or line.text for line in wanted.lines), *wanted.constraints):
+        found, folders = _direct(text, os.getcwd())
+        names.update(found)
+        names.update([EVERYTHING] if _INCLUDE_OPTION.match(text) else [])
+        waiting += folders
     seen: set[str] = set()
-    while waiting and len(seen) < limits.FOLDER_ENTRIES:
-        folder = waiting.pop()
-        if folder not in seen:
+    while waiting:
+        if len(seen) >= limits.FOLDER_ENTRIES:
+            return {EVERYTHING}
+        for folder in _with_parents(waiting.pop()):
+            if folder in seen:
+                break
             seen.add(folder)
             for document, settings in _documents(folder):
-                names.update(_names(document, settings, folder))
-                names.update(EVERYTHING for _ in _unknown_settings(settings))
-                waiting += _folders(settings, folder)
+                found, folders = _names(document, settings, folder)
+                names.update(found)
+                waiting += folders
     return names
 
 
@@ -98,12 +109,24 @@ def _unknown_settings(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def is_archive(line: Line) -> bool:
-    """Whether a line asks for a file of this machine that is no wheel, by its path."""
-    return bool(line.asked) and os.path.isabs(line.asked or "") and ".whl" not in (line.asked or "")
+    """Whether a line without a name in front is a file of this machine that is no wheel."""
+    asked = line.asked or ""
+    place = _place(asked)
+    is_path = (os.path.isabs(place) and not asked.startswith("-e ")) or "file:" in place.lower()
+    return is_path and not line.folder and not place.endswith(".whl")
 
 
-def _is_local(place: object) -> bool:
-    return isinstance(place, str) and "file:" in place.lower()
+def _place(asked: str) -> str:
+    """What a requirement is taken from on this machine, without its name, marker and fragment; empty for an option."""
+    if asked.startswith("-") and not asked.startswith("-e "):
+        return ""
+    direct = _DIRECT.match(asked)
+    place = direct[2] if direct else asked.removeprefix("-e ").partition(" ;")[0]
+    return "" if _is_remote(place) else place.partition("#")[0].strip()
+
+
+def _is_remote(place: str) -> bool:
+    return _REMOTE.match(expanded(place)) is not None
 
 
 def _with_parents(folder: str) -> Iterator[str]:
@@ -115,8 +138,8 @@ def _with_parents(folder: str) -> Iterator[str]:
         folder = above
 
 
-def _documents(folder: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Each file of a folder that configures uv: the whole of it, and its settings for uv."""
+def _documents(folder: str) -> Iterator[tuple[Mapping[str, Any] | None, Mapping[str, Any]]]:
+    """Each file of a folder that configures uv: the whole of it, None where it cannot be read, and its settings."""
     from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
 
     for name in ("pyproject.toml", "uv.toml"):
@@ -125,55 +148,93 @@ def _documents(folder: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, An
             try:
                 document = parse_toml(read_text(path))
             except (InputError, TOMLDecodeError, RecursionError):
+                yield None, {}
                 continue
             yield document, document if name == "uv.toml" else _table(_table(document, "tool"), "uv")
 
 
-def _names(document: Mapping[str, Any], settings: Mapping[str, Any], folder: str) -> Iterator[str]:
+def _names(document: Mapping[str, Any] | None, settings: Mapping[str, Any], folder: str) -> tuple[set[str], list[str]]:
+    """The names that a file takes from this machine, and the folders of local projects that it names."""
+    if document is None or any(_unknown_settings(settings)):
+        return {EVERYTHING}, []
+    names: set[str] = set()
+    folders: list[str] = []
     for name, given in _table(settings, "sources").items():
-        if any("path" in each or "workspace" in each or _is_local(str(each)) for each in _mappings(given)):
-            yield normalised(name)
+        for each in _mappings(given):
+            if path := each.get("path"):
+                names.add(EVERYTHING if str(path).endswith(".whl") else normalised(name))
+                folders.append(os.path.normpath(os.path.join(folder, str(path))))
+            elif "workspace" in each or not _is_remote(str(each.get("url", each.get("git", "https://")))):
+                names.add(normalised(name))
     project = _table(document, "project")
     stated = [project.get("dependencies"), *_table(project, "optional-dependencies").values()]
     stated += _table(document, "dependency-groups").values()
     stated += [settings.get(f"{kind}-dependencies") for kind in ("override", "constraint", "dev")]
-    for each in stated:
-        for requirement in each if isinstance(each, list) else ():
-            if _is_local(requirement) and (match := _NAME.match(requirement)):
-                yield normalised(match[1])
+    for requirements in stated:
+        for requirement in requirements if isinstance(requirements, list) else ():
+            found, paths = _direct(requirement, folder) if isinstance(requirement, str) else ((), [])
+            names.update(found)
+            folders += paths
     for table in (settings, _table(settings, "pip")):
-        places = [table.get(key) for key in ("find-links", "index-url", "extra-index-url")]
-        places += [each.get("url") for each in _mappings(table.get("index"))]
-        for place in places:
-            for each in place if isinstance(place, list) else [place]:
-                if isinstance(each, str):
-                    yield from _archives(each, folder)
-
-
-def _folders(settings: Mapping[str, Any], folder: str) -> Iterator[str]:
-    """The local projects that settings name."""
-    for given in _table(settings, "sources").values():
-        for each in _mappings(given):
-            if isinstance(each.get("path"), str):
-                yield os.path.normpath(os.path.join(folder, each["path"]))
+        names.update(_of_indexes(table, folder))
     members = _table(settings, "workspace").get("members")
     for pattern in members if isinstance(members, list) else ():
-        if isinstance(pattern, str):
-            yield from (os.path.normpath(each) for each in glob.iglob(os.path.join(folder, pattern)))
+        if glob.has_magic(os.path.dirname(str(pattern))) or "**" in str(pattern):
+            names.add(EVERYTHING)
+        else:
+            folders += map(os.path.normpath, glob.iglob(os.path.join(folder, str(pattern))))
+    return names, folders
 
 
-def _archives(place: str, folder: str) -> Iterator[str]:
-    """The names of the source archives in a folder that serves as an index; none for an address of the network."""
-    path = unquote(urlsplit(place).path) if place.lower().startswith("file:") else place
-    if "://" in path:
+def _direct(text: str, folder: str) -> tuple[set[str], list[str]]:
+    """The name of a requirement that is taken from a place on this machine, and the folder of that project."""
+    match = _DIRECT.match(text)
+    if match is None or _is_remote(match[2]):
+        return set(), []
+    place = expanded(match[2]).partition("#")[0]
+    if place.endswith(".whl"):
+        return {EVERYTHING}, []
+    return {normalised(match[1])}, [os.path.normpath(os.path.join(folder, _path(place)))]
+
+
+def _path(place: str) -> str:
+    """The path of an address of a file, or the path as it is."""
+    bare = place.partition("+")[2] if "+file:" in place.lower() else place
+    return unquote(bare[5:].removeprefix("//").removeprefix("localhost")) if bare.lower().startswith("file:") else bare
+
+
+def _of_indexes(table: Mapping[str, Any], folder: str) -> Iterator[str]:
+    for key in ("find-links", "index-url", "extra-index-url"):
+        given = table.get(key)
+        for place in given if isinstance(given, list) else [given]:
+            if isinstance(place, str):
+                yield from _archives(place, folder, is_flat=key == "find-links")
+    for index in _mappings(table.get("index")):
+        yield from _archives(str(index.get("url", "https://")), folder, is_flat=index.get("format") == "flat")
+
+
+def _archives(place: str, folder: str, *, is_flat: bool) -> Iterator[str]:
+    """The names of what a local index may build; none for an address of the network.
+
+    The pages of an index that is not flat are in folders, and may name any file.
+    """
+    if _is_remote(place):
         return
     try:
-        with os.scandir(os.path.join(folder, path)) as entries:
+        with os.scandir(os.path.join(folder, _path(expanded(place)))) as entries:
             for entry in entries:
-                if match := _ARCHIVE.fullmatch(entry.name):
-                    yield normalised(match[1])
+                if entry.is_dir() and not is_flat:
+                    yield EVERYTHING
+                elif not entry.name.endswith(".whl"):
+                    yield from _first_words(entry.name)
     except (OSError, ValueError):
-        return
+        yield EVERYTHING
+
+
+def _first_words(file: str) -> Iterator[str]:
+    """Every name that the file of an archive may have, as its version may be written in many ways."""
+    words = file.split("-")
+    yield from (normalised("-".join(words[:count])) for count in range(1, len(words)))
 
 
 def _table(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from compatcheck.advice.model import Line
+from compatcheck.advice.requirement_text import expanded
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
 from compatcheck.files.reading import read_text
@@ -27,7 +28,6 @@ _VERSION_CONTROL = re.compile(r"(?:git|hg|svn|bzr)\+")
 _MARKER = re.compile(r"\s+;\s*|;\s+")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)(\[[^\]]*\])?")
 _HASHES = re.compile(r"\s--hash[=\s]\s*\S+")
-_REFERENCE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _NAMED = re.compile(r"[\w.-]+\s*(?:\[[^\]]*\])?\s*@")
 _EXTRAS = re.compile(r"\[[^\]]*\]\Z")
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tar.bz2", ".tgz")
@@ -102,11 +102,6 @@ def absolute(place: str, file: str) -> str:
     beside = os.path.join(os.path.dirname(os.path.abspath(file)), path)
     bare = _EXTRAS.sub("", path)
     return os.path.normpath(path if os.path.isabs(path) else os.path.abspath(path) if os.path.exists(bare) else beside)
-
-
-def expanded(text: str) -> str:
-    """References to environment variables, as ``${WHEELS}``, replaced where the variable is set."""
-    return _REFERENCE.sub(lambda found: os.environ.get(found[1], found[0]), text)
 
 
 def _stated_name(folder: str) -> str | None:

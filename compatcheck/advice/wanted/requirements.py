@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from compatcheck.advice._marks import BROUGHT, MADE_BY, OWN
 from compatcheck.advice.model import Line
-from compatcheck.advice.wanted._lines import DOING, Read, absolute, expanded, located, requirement
+from compatcheck.advice.requirement_text import expanded
+from compatcheck.advice.wanted._lines import DOING, Read, absolute, located, requirement
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
 from compatcheck.files import limits
