@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from compatcheck.cluster import _digest
 from compatcheck.environment import Environment, Unknown
+from compatcheck.files.secrets import without_secrets
 from compatcheck.results.cluster import Difference, Group, Member
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -51,10 +52,16 @@ def _values(
     labels: dict[str, tuple[object, list[str]]] = {}
     for group in groups:
         own = leaves[group.label]
-        value = own[path] if path in own else _digest.missing(snapshots[group.digest], path)
+        value = _without_secrets(own[path], path) if path in own else _digest.missing(snapshots[group.digest], path)
         key = "unknown" if isinstance(value, Unknown) else json.dumps(value, sort_keys=True, default=str)
         labels.setdefault(key, (value, []))[1].append(group.label)
     return tuple((value, tuple(of)) for value, of in labels.values())
+
+
+def _without_secrets(value: object, path: _digest.Path) -> object:
+    for name in path:
+        value = without_secrets(value, name)
+    return value
 
 
 def _below_another(path: _digest.Path, leaves: Mapping[str, Mapping[_digest.Path, object]]) -> bool:

@@ -105,7 +105,7 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Line]:
 
 def _is_minor(difference: Difference) -> bool:
     """Whether it is one of the many packages that training does not stand on."""
-    return difference.path[0] == "distributions" and difference.path[1] not in NAMED_DISTRIBUTIONS
+    return difference.path[0] == "distributions" and difference.path[-1] not in NAMED_DISTRIBUTIONS
 
 
 def _value(value: object, difference: Difference) -> str:
