@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Location
+from compatcheck.files.secrets import excerpt
 from compatcheck.inference.torch_builds import minor, runtime_of
 from compatcheck.packages.frameworks import foundations
 from compatcheck.packages.names import normalised
@@ -56,7 +57,7 @@ def version_claim(path: str, text: str, line: int) -> Claim:
     try:
         Version(bare)
     except ValueError:
-        return Claim(path, None, line, f"gives {bare!r:.60}, which is not a version")
+        return Claim(path, None, line, f"gives {excerpt(repr(bare), 60)}, which is not a version")
     return Claim(path, bare.removeprefix("v").removeprefix("V"), line)
 
 

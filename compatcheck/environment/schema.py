@@ -9,6 +9,7 @@ from typing import Any
 
 from compatcheck.environment import vocabulary
 from compatcheck.environment.vocabulary import SECTION, TEXT, WHOLE, Fact
+from compatcheck.files.secrets import excerpt, without_secrets
 
 _ABOUT_FACTS = (
     Fact("target.prefix", TEXT, required=True),
@@ -79,7 +80,8 @@ def _shape(fact: Fact) -> dict[str, object]:
 def faults(value: Any, shape: Mapping[str, Any], path: str = "") -> Iterator[str]:
     """What does not keep to a schema that `schema` makes: the path, what must stand there, and what does."""
     if not _fits(value, shape):
-        yield f"{path}: must be {shape['description']}, not {value!r:.60}"
+        stated = excerpt(repr(without_secrets(value, path.rpartition(".")[2])), 60)
+        yield f"{path}: must be {shape['description']}, not {stated}"
     elif isinstance(value, Mapping):
         yield from (f"{_below(path, name)}: is missing" for name in shape.get("required", ()) if name not in value)
         for name, each in value.items():

@@ -214,6 +214,7 @@ _BLOCKS = LazyPattern(
     re.IGNORECASE,
     marks=("token", "key", "secret", "pass", "pwd", "credential"),
 )
+_EXCERPT_CHARACTERS = 4096
 _ITEM = re.compile(r"^([ \t]*-[ \t]+)(?!\*\*\*|[$%{]|\w+[ \t]*:(?:[ \t]|$))[^\n]+", re.MULTILINE)
 _MEMBER = re.compile(rf"^([ \t]+[\w\"'.-]{{1,60}}[ \t]*:[ \t]*{_QUOTE}?){_RANDOM}", re.MULTILINE)
 
@@ -228,6 +229,11 @@ def masked(text: str) -> str:
     for rule in _RULES:
         text = rule.sub(_hidden, text, lower=lower)
     return text
+
+
+def excerpt(text: str, characters: int) -> str:
+    """The beginning of a text, `masked` before it is cut: a credential that is cut has no form to recognise."""
+    return masked(text[:_EXCERPT_CHARACTERS])[:characters]
 
 
 def _hide_block(found: re.Match[str]) -> str:
@@ -245,7 +251,7 @@ def without_secrets(value: Any, name: object = None) -> Any:
 
     ``name`` is that of the value, if it has one.
     """
-    if _is_secret(name):
+    if is_secret_name(name):
         return _hidden_leaves(value)
     if isinstance(value, str):
         return masked(value)
@@ -254,7 +260,7 @@ def without_secrets(value: Any, name: object = None) -> Any:
         named = value.get("name", value.get("key"))
         return {
             key: _hidden_leaves(inner)
-            if (is_account and key in _KEYS_OF_ACCOUNTS) or (key == "value" and _is_secret(named))
+            if (is_account and key in _KEYS_OF_ACCOUNTS) or (key == "value" and is_secret_name(named))
             else without_secrets(inner, key)
             for key, inner in value.items()
         }
@@ -282,5 +288,5 @@ def without_homes(text: str) -> str:
     return re.sub(rf"(?:{'|'.join(places)})(?=[/\\\s\"':]|\Z)", "~", text)
 
 
-def _is_secret(name: object) -> bool:
+def is_secret_name(name: object) -> bool:
     return isinstance(name, str) and re.search(_SECRET_NAME, name, re.IGNORECASE) is not None

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from compatcheck.environment import Environment, Target
 from compatcheck.files import limits
 from compatcheck.files.reading import open_bytes, open_text
+from compatcheck.files.secrets import excerpt
 from compatcheck.installed._metadata import read_header, text
 from compatcheck.installed.distributions import Installation, Inventory, scan
 from compatcheck.installed.host import machine, system
@@ -255,7 +256,7 @@ def _record(line: _Line, requirement: str, installed: str | None) -> dict[str, A
 
 
 def _parse_error(requirement: str, error: Exception) -> str:
-    return f"requirement {requirement!r} is not valid: {str(error).splitlines()[0]}"[:200]
+    return excerpt(f"requirement {requirement!r} is not valid: {str(error).splitlines()[0]}", 200)
 
 
 def _metadata_folder(found: Installation) -> str:

@@ -9,6 +9,7 @@ from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files import limits
 from compatcheck.files.json_text import read_json_object
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.model_files import _code, _tokenizer, _weights
 from compatcheck.project.model_files._repository import as_fact, blob_identity, origin_of
 from compatcheck.project.model_files.file_traits._files import Files, traits_of
@@ -70,7 +71,7 @@ def _raise_without_config(folder: str, names: list[str]) -> NoReturn:
     doing, advice = "reading the model folder", "pass a folder with config.json"
     if "adapter_config.json" in names:
         base = read_json_object(os.path.join(folder, "adapter_config.json")).get("base_model_name_or_path")
-        seen = f"this is an adapter of {base!s:.200} without its own config.json"
+        seen = f"this is an adapter of {excerpt(str(base), 200)} without its own config.json"
         raise InputError(doing, folder, seen, "pass the folder of that model")
     if "model_index.json" in names:
         raise InputError(doing, folder, "this is a diffusers pipeline, not a language model", advice)
@@ -101,7 +102,9 @@ def _config_facts(config: dict[str, Any], path: str) -> dict[str, Any]:
         if fits(value):
             stated[fact] = value
         elif value is not None:
-            raise InputError("reading", path, f"{key} is {value!r:.40}", "pass a folder that transformers can load")
+            raise InputError(
+                "reading", path, f"{key} is {excerpt(repr(value), 40)}", "pass a folder that transformers can load"
+            )
     dtype = config.get("dtype", config.get("torch_dtype"))
     if isinstance(dtype, str):
         stated["torch_dtype"] = dtype.removeprefix("torch.")

@@ -12,6 +12,7 @@ from compatcheck.environment.paths import flatten
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import read_json_object
 from compatcheck.files.python_syntax import Function, parse_code
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.model_files import _code, _folder, _tokenizer
 from compatcheck.project.model_files._memory import consequences
 from compatcheck.project.model_files._safetensors import HeaderError, Shard, read_shard
@@ -152,7 +153,7 @@ def _template(old: str, new: str, names: list[list[str]]) -> dict[str, object] |
         "change": "changed" if before and after else "added" if after else "removed",
         "old": before and {"source": before.source, "sha256": before.sha256, "tokens": before.tokens},
         "new": after and {"source": after.source, "sha256": after.sha256, "tokens": after.tokens},
-        "diff": [line[:200] for line in lines[2:][:_MOST_LINES]],
+        "diff": [excerpt(line, 200) for line in lines[2:][:_MOST_LINES]],
         "diff_lines": max(len(lines) - 2, 0),
     }
 

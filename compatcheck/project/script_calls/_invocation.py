@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from compatcheck.environment import Location
 from compatcheck.files import limits
 from compatcheck.files.python_syntax import Function
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
 from compatcheck.project.script_calls._expressions import Expressions
 from compatcheck.project.script_calls._heap import (
@@ -92,7 +93,7 @@ class Invocation(Expressions):
             if isinstance(each, ast.Starred):
                 items = self.items_of(self.value(each.value))
                 if items is None:
-                    gap = gap or f"the contents of *{ast.unparse(each.value):.40} are unknown"
+                    gap = gap or f"the contents of *{excerpt(ast.unparse(each.value), 40)} are unknown"
                 elif not gap:
                     positional.extend(items)
             elif gap:
@@ -109,7 +110,7 @@ class Invocation(Expressions):
                 self.spend(len(value.slots))
                 keywords |= {key: each for key, each in value.entries() if isinstance(key, str)}
             if not isinstance(value, DictValue) or value.opened:
-                gap = gap or f"the contents of **{ast.unparse(keyword.value):.40} are unknown"
+                gap = gap or f"the contents of **{excerpt(ast.unparse(keyword.value), 40)} are unknown"
         return Arguments(tuple(positional), keywords, gap)
 
     def _call_method(self, owner: Node, name: str, arguments: Arguments, at: ast.Call) -> Node:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.files import limits
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.python_values import Open
 from compatcheck.project.training.document import Document
 
@@ -35,7 +36,7 @@ def _substitute(value: object, top: Mapping[str, object], depth: int) -> object:
     if not isinstance(value, str) or "${" not in value:
         return value
     if depth == 0:
-        return Open(f"{value:.60} refers to itself")
+        return Open(f"{excerpt(value, 60)} refers to itself")
     whole = _REFERENCE.fullmatch(value)
     if whole:
         return _look_up(whole[1], top, depth)
@@ -46,7 +47,7 @@ def _substitute(value: object, top: Mapping[str, object], depth: int) -> object:
             return part
         result = result.replace(match[0], str(part))
         if len(result) > limits.INTERPOLATED_CHARACTERS:
-            return Open(f"{value:.60} is far too large")
+            return Open(f"{excerpt(value, 60)} is far too large")
     return result
 
 
@@ -55,5 +56,5 @@ def _look_up(path: str, top: Mapping[str, object], depth: int) -> Any:
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     if found is None or isinstance(found, (dict, list)):
-        return Open(f"${{{path:.60}}} is no value of this file")
+        return Open(f"${{{excerpt(path, 60)}}} is no value of this file")
     return _substitute(found, top, depth - 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.python_values import (
     NOT_RUN,
     OUT_OF_PROPORTION,
@@ -163,7 +164,7 @@ class Evaluator:
         if name in ("int", "float") and len(call.args) == 1 and not call.keywords:
             given = self.value(call.args[0]).value
             return _NUMBERS[name](given) if is_number(given) and abs(given) <= limits.NUMBER else Open(NOT_RUN)
-        return Open(f"{ast.unparse(call.func):.60}(...) is called, but no code is run")
+        return Open(f"{excerpt(ast.unparse(call.func), 60)}(...) is called, but no code is run")
 
     def _dict(self, call: ast.Call) -> object:
         """The mapping that the arguments of a call of ``dict`` make."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.python_values import Open
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import Kind
@@ -86,6 +87,6 @@ def read_model(sheet: Sheet, *keys: str | int) -> str | None:
 def state_unquantized(sheet: Sheet, model: object) -> None:
     """State that nothing quantizes the weights, unless the name of the model says that they are so already."""
     if isinstance(model, str) and _QUANTIZED_NAME.search(model):
-        sheet.unknown("training.quantization", f"the weights of {model:.80} may be stored quantized")
+        sheet.unknown("training.quantization", f"the weights of {excerpt(model, 80)} may be stored quantized")
     else:
         sheet.state("training.quantization", None)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.environment import Environment, Location
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.python_values import Open
 from compatcheck.project.training._values import Kind, Value, explain_mismatch, is_auto, is_placeholder
 from compatcheck.project.training.document import Configuration, Document, Keys
@@ -36,7 +37,7 @@ class Sheet:
                 break
             else:
                 return Open(explain_mismatch(".".join(map(str, keys[:depth])), value, "not a mapping"))
-        return Open(f"{value!r:.60} is filled in elsewhere") if is_placeholder(value) else value
+        return Open(f"{excerpt(repr(value), 60)} is filled in elsewhere") if is_placeholder(value) else value
 
     def has(self, *keys: str | int) -> bool:
         """Whether the file names the key at all, were it only to give null."""

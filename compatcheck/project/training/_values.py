@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from compatcheck.files import limits
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.python_values import Open, Reference
 from compatcheck.project.script_calls.calls import Call
 
@@ -120,7 +121,11 @@ def explain_mismatch(path: str, value: object, mismatch: str) -> str:
         return f"set by {value.callee.lstrip('.')}(), which is not run"
     if is_auto(value):
         return "auto: the value is decided when the run starts"
-    return f"{path} is a mapping, {mismatch}" if isinstance(value, dict) else f"{path} is {value!r:.60}, {mismatch}"
+    return (
+        f"{path} is a mapping, {mismatch}"
+        if isinstance(value, dict)
+        else f"{path} is {excerpt(repr(value), 60)}, {mismatch}"
+    )
 
 
 def is_auto(value: object) -> bool:

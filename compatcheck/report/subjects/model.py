@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from compatcheck.environment import Environment
+from compatcheck.files.secrets import excerpt
 from compatcheck.language import clauses, comma_list, marked, ngettext
 from compatcheck.language import gettext as _
 from compatcheck.report import traits
@@ -202,7 +203,8 @@ def _definition(each: Mapping[str, Any]) -> str:
 
 def _setting(each: Mapping[str, object]) -> str:
     old, new = (
-        json.dumps(each[side], ensure_ascii=False)[:60] if side in each else _("not set") for side in ("old", "new")
+        excerpt(json.dumps(each[side], ensure_ascii=False), 60) if side in each else _("not set")
+        for side in ("old", "new")
     )
     return f"{each['file']} {each['key']}: {old} -> {new}"
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
+from compatcheck.files.secrets import excerpt
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import Asked, wheel_at
 from compatcheck.project.requirements._conda import CUDA_PACKAGES, CondaPackage, facts_of_conda, parse_file_name
@@ -34,7 +35,8 @@ def read(path: str, python: str | None = None) -> Environment:
     used = [mapping(each) for each in items(default.get(platform_among(set(default))))]
     lacking = next((each for each in used if _location(each) not in described), None)
     if lacking is not None:
-        seen = f"the file lacks the description of {_location(lacking)[1]:.120}, which line {line_of(lacking)} names"
+        named = excerpt(_location(lacking)[1], 120)
+        seen = f"the file lacks the description of {named}, which line {line_of(lacking)} names"
         raise InputError("reading", path, seen, "the file appears truncated; regenerate it with pixi lock")
     conda = [each for each in (_conda(use, described[_location(use)], path) for use in used if "conda" in use) if each]
     return facts_of_conda(conda, list(_pypi_requirements(used, described, path)))

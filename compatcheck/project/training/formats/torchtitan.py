@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 
+from compatcheck.files.secrets import excerpt
 from compatcheck.project.training._rows import is_left_open, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, WHOLE, choice, parse_flag, parse_whole
@@ -82,7 +83,7 @@ def _own_settings(document: Document) -> str:
         section = document.value.get(table)
         module = section.get(key) if isinstance(section, dict) else None
         if module:
-            return f"{module!s:.80}, which {table}.{key} names, may change the defaults"
+            return f"{excerpt(str(module), 80)}, which {table}.{key} names, may change the defaults"
     return ""
 
 
