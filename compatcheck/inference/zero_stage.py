@@ -23,5 +23,5 @@ def zero_stage(view: Environment) -> InferredFacts:
         return
     stages = set(_NAMED.findall(re.split(r"[/\\]", name)[-1]))
     if len(stages) == 1:
-        why = marked("from the file name of the DeepSpeed configuration; the file is not here")
+        why = marked("from the file name of the DeepSpeed configuration; the file itself is missing")
         yield _STAGE, Inference(int(stages.pop()), why, (FILE,), view.locations.get(FILE))

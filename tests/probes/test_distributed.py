@@ -117,7 +117,7 @@ def test_gradients_that_are_not_averaged_are_convicted(plant: Plant) -> None:
         "ddp_gradients", plant(IN_EVERY_PROCESS.format(code=NOT_AVERAGED)), {"dtype": "float32"}
     )
     assert (outcome, "passing there: one process" in why) == ("fail", True), why
-    assert {round(row["ratio"], 3) for row in rows if row["variant"] == "DDP, as it stands"} == {2.0}
+    assert {round(row["ratio"], 3) for row in rows if row["variant"] == "DDP, unchanged"} == {2.0}
 
 
 def test_the_trainer_on_two_ranks_takes_the_step_of_the_whole_batch(stack: Target) -> None:

@@ -72,7 +72,7 @@ def joint_cases(request: Request, device: str) -> List[Row]:
     return [
         {
             "case": operation,
-            "variant": "whole numbers and drawn ones",
+            "variant": "integers and random numbers",
             "dtype": dtype,
             "seed": int(request.get("seed", 0)),
             "operation": operation,

@@ -42,7 +42,7 @@ RANKS = "few"
 
 TINY_BUCKET = {"bucket_cap_mb": 0.004}
 VARIANTS: Tuple[Tuple[str, int, Row], ...] = (
-    ("as it stands", 1, {}),
+    ("unchanged", 1, {}),
     ("small buckets", 1, TINY_BUCKET),
     ("gradient_as_bucket_view, small buckets", 1, {"gradient_as_bucket_view": True, **TINY_BUCKET}),
     ("static_graph", 1, {"static_graph": True}),

@@ -10,7 +10,7 @@ Bound: as in zero_gradients, 64 u in float32 and 16 u in bfloat16 (relative, 2-n
 control. Four times this bound fails. A lost micro-batch gives 10^5 in float32.
 Known (torch 2.13.0): with stage 2, managed and boundary keep only the last pass in DeepSpeed 0.17.6 to 0.18.2
 (deepspeedai/DeepSpeed#7718). bare is right with stages 0 and 3. With stages 1 and 2 it raises a TypeError in 0.17.6 to
-0.18.2, and silently keeps only the last pass from 0.18.3 to 0.19.8. DeepSpeed does not promise to support this use, so
+0.18.2, and silently keeps only the last pass from 0.18.3 to 0.19.8. DeepSpeed does not officially support this use, so
 bare is recorded, and judged only if the request names it.
 
 The probe runs over gloo on the CPU, and over NCCL if two GPUs are free. Nothing is compiled.
@@ -72,6 +72,6 @@ def _cases(request: Request, device: str) -> List[Row]:
                     "way": way,
                 }
                 if recorded:
-                    case["recorded"] = "DeepSpeed does not promise to support this use"
+                    case["recorded"] = "DeepSpeed does not officially support this use"
                 cases.append(case)
     return cases

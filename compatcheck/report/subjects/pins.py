@@ -177,7 +177,7 @@ def verdict(report: PinReport) -> str:
     tries = ngettext("{count} resolution", "{count} resolutions", report.resolutions).format(count=report.resolutions)
     moves = [each for each in report.moved if each.was and each.counts]
     if not moves:
-        needless = _("nothing has to be held back") if report.latest else _("no version has to change")
+        needless = _("no package has to be held back") if report.latest else _("no version has to change")
         moved = clauses(_("no version changes") if report.left else needless, tries)
     else:
         counted = ngettext("{count} version change", "{count} version changes", len(moves)).format(count=len(moves))
