@@ -11,6 +11,7 @@ outside the entry's range, or lacks it inside, is printed, and the exit status i
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import sys
@@ -18,6 +19,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +54,13 @@ class Code(BaseModel):
     elsewhere: dict[str, str] = {}
     """Ranges in which the code does not decide, each with the reason."""
 
+    @property
+    def files(self) -> dict[str, None]:
+        return dict.fromkeys([self.file] if isinstance(self.file, str) else self.file)
+
     def is_in(self, sources: Mapping[str, str]) -> bool:
         """Whether a release with these files has the code."""
-        files = [self.file] if isinstance(self.file, str) else self.file
-        text = next((sources[name] for name in files if name in sources), None)
+        text = next((sources[name] for name in self.files if name in sources), None)
         text = part(text, self.within) if text is not None and self.within else text
         if text is None:
             return False
@@ -69,7 +74,7 @@ class Code(BaseModel):
 
 def part(text: str, name: str) -> str | None:
     """The source of a function, class or method; None where the module does not define it."""
-    node: ast.AST = ast.parse(text)
+    node: ast.AST = _parsed(text)
     for each in name.split("."):
         inside = (child for child in ast.walk(node) if getattr(child, "name", None) == each)
         found = next((child for child in inside if isinstance(child, _DEFINITIONS)), None)
@@ -79,6 +84,7 @@ def part(text: str, name: str) -> str | None:
     return ast.get_source_segment(text, node)
 
 
+_parsed = functools.lru_cache(maxsize=8)(ast.parse)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -87,17 +93,22 @@ def read(path: Path = STATED) -> list[Code]:
     return [Code.model_validate(row) for row in parse_toml(path.read_text(encoding="utf-8"))["code"]]
 
 
-def releases_with(code: Code, folder: Path) -> dict[Version, bool]:
-    """Whether each release of the package in the folder has the code, in order."""
-    archives = {Version(path.stem): path for path in (folder / code.package).glob("*.zip")}
-    return {version: code.is_in(_sources(archives[version], code)) for version in sorted(archives)}
-
-
-def _sources(archive: Path, code: Code) -> dict[str, str]:
-    files = [code.file] if isinstance(code.file, str) else code.file
-    with zipfile.ZipFile(archive) as opened:
-        kept = [name for name in opened.namelist() if name in files]
-        return {name: opened.read(name).decode("utf-8", "replace") for name in kept}
+def releases_with(codes: Sequence[Code], archives: Path) -> list[dict[Version, bool]]:
+    """For each code of one package, whether each release in the folder has it, in order; a release is opened once."""
+    found: list[dict[Version, bool]] = [{} for _ in codes]
+    paths = {Version(path.stem): path for path in archives.glob("*.zip")}
+    for version in sorted(paths):
+        with zipfile.ZipFile(paths[version]) as opened:
+            names = set(opened.namelist())
+            sources = {
+                name: opened.read(name).decode("utf-8", "replace")
+                for code in codes
+                for name in code.files
+                if name in names
+            }
+        for code, has in zip(codes, found):
+            has[version] = code.is_in(sources)
+    return found
 
 
 def expected(code: Code, entry: Mapping[str, Any], version: Version) -> bool:
@@ -127,7 +138,7 @@ def runs(every: Iterable[Version], chosen: Iterable[Version]) -> Iterator[str]:
             yield f"{first} to {rest[-1]}" if rest else str(first)
 
 
-def shape(code: Code, found: Mapping[Version, bool]) -> dict[str, Any]:
+def shape(found: Mapping[Version, bool]) -> dict[str, Any]:
     """What is kept of reading."""
     return {
         "read": next(runs(found, found), ""),
@@ -153,17 +164,17 @@ def command(folder: Path, ids: tuple[str, ...]) -> None:
     known = matrix.load()
     records: dict[str, list[dict[str, Any]]] = {}
     problems = 0
-    for code in read():
-        if ids and code.entry not in ids:
-            continue
-        found = releases_with(code, folder)
-        if not found:
-            click.echo(f"{code.entry}: no sources of {code.package} in {folder}", err=True)
-            continue
-        records.setdefault(f"{code.entry} {code.package}", []).append(shape(code, found))
-        for line in deviations(code, matrix.find_entry(known, code.entry), found):
-            problems += 1
-            click.echo(f"{code.entry}: {code.package} {line}")
+    chosen = sorted((code for code in read() if not ids or code.entry in ids), key=attrgetter("package"))
+    for package, group in groupby(chosen, attrgetter("package")):
+        codes = list(group)
+        for code, found in zip(codes, releases_with(codes, folder / package)):
+            if not found:
+                click.echo(f"{code.entry}: no sources of {package} in {folder}", err=True)
+                continue
+            records.setdefault(f"{code.entry} {package}", []).append(shape(found))
+            for line in deviations(code, matrix.find_entry(known, code.entry), found):
+                problems += 1
+                click.echo(f"{code.entry}: {package} {line}")
     keep(records)
     click.echo(f"{len(records)} bounds read, {problems} deviations", err=True)
     sys.exit(problems > 0)

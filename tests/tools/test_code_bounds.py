@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def with_code(folder: Path, code: Code = CODE) -> list[str]:
-    found = releases_with(code, folder)
+    found = releases_with([code], folder / "kit")[0]
     return list(runs(found, (version for version, has in found.items() if has)))
 
 
@@ -59,13 +59,13 @@ def test_of_several_files_the_first_that_a_release_has_counts(folder: Path) -> N
 )
 def test_a_bound_that_the_sources_contradict_is_named(folder: Path, bound: str, said: list[str]) -> None:
     entry = {"affected": [{"distributions.kit": bound}, {"distributions.other": ">=2"}]}
-    assert list(deviations(CODE, entry, releases_with(CODE, folder))) == said
+    assert list(deviations(CODE, entry, releases_with([CODE], folder / "kit")[0])) == said
 
 
 def test_releases_in_which_the_code_does_not_decide_are_left_out(folder: Path) -> None:
     code = CODE.model_copy(update={"elsewhere": {">=1.10": "another method does it"}})
     entry = {"affected": [{"distributions.kit": ">=1.1,<1.2"}]}
-    assert not list(deviations(code, entry, releases_with(code, folder)))
+    assert not list(deviations(code, entry, releases_with([code], folder / "kit")[0]))
 
 
 def test_a_method_is_read_without_the_rest_of_its_class() -> None:
