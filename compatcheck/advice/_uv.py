@@ -18,7 +18,6 @@ from typing import NamedTuple
 from compatcheck.advice._credentials import redacted
 from compatcheck.errors import InputError
 from compatcheck.files import leftovers, limits
-from compatcheck.files.secrets import masked
 
 _GRACE_SECONDS = 5.0
 _FULL = ("No space left on device", "os error 28", "Disk quota exceeded", "os error 122")
@@ -36,7 +35,6 @@ class Done(NamedTuple):
 
 def shortened(text: str) -> str:
     """Without the middle of a long text, as a traceback has it."""
-    text = masked(text)
     return (
         text
         if len(text) <= limits.UV_CHARACTERS
