@@ -57,7 +57,7 @@ _TYPES = {
 }
 _LISTS = {"target_modules": "training.lora.target_modules", "modules_to_save": "training.lora.modules_to_save"}
 _SWITCHES = ("fp16", "bf16", "load_in_4bit", "load_in_8bit")
-_NAMES = "|".join((*_NUMBERS, *_FLAGS, *_ADAPTERS, *_WORDS, *_TYPES, *_LISTS, *_SWITCHES, "stage"))
+_NAMES = "|".join((*_NUMBERS, *_FLAGS, *_ADAPTERS, *_WORDS, *_TYPES, *_LISTS, *_SWITCHES, "stage", "report_to"))
 _ASSIGNED = re.compile(
     rf"(?<![\w.$-])(?:--)?['\"]?({_NAMES})['\"]?(\s{{0,3}}[=:]\s{{0,3}}|\s{{1,3}}(?=\S))"
     r"(\[[^\[\]]{0,300}\]|['\"]?[\w.$(]{1,60})"
@@ -100,6 +100,8 @@ def _claims(name: str, value: Any, number: int) -> Iterator[Claim]:
         yield _typed(_TYPES[name], _DTYPES.get(word), number)
     elif name in _LISTS:
         yield _typed(_LISTS[name], value if isinstance(value, list) else None, number)
+    elif name == "report_to":
+        yield _typed("training.report_to", _loggers(value), number)
     elif name == "stage":
         if word in _STAGES:
             yield Claim("training.objective", _STAGES[word], number)
@@ -116,6 +118,15 @@ def _claims(name: str, value: Any, number: int) -> Iterator[Claim]:
     elif not isinstance(value, bool):
         path = "training.dtype" if name in ("fp16", "bf16") else "training.quantization.bits"
         yield _typed(path, None, number)
+
+
+def _loggers(value: object) -> list[str] | None:
+    """The loggers by name; None for code, and for Python's None, which means another default in each release."""
+    if value == "[]":
+        return ["none"]
+    if isinstance(value, str):
+        return [value] if re.fullmatch(r"[a-z][a-z_]{1,20}", value) else None
+    return value if isinstance(value, list) else None
 
 
 def _number(word: str) -> int | float | None:

@@ -355,6 +355,12 @@ FACTS: tuple[Fact, ...] = (
     *_each("training", FLAG, "kbit_prepared use_liger_kernel save_safetensors resume_from_checkpoint"),
     *_each("training", FLAG, "tf32 cudnn_sdp deterministic fill_uninitialized_memory downcast_bf16"),
     *_each("training", FLAG, "ddp_find_unused_parameters average_tokens_across_devices model_accepts_loss_kwargs"),
+    Fact(
+        "training.report_to",
+        LABELS,
+        python="TrainingArguments(..., report_to={})",
+        meaning="loggers of the Trainer, such as `wandb`; `all` is every installed logger, `none` is no logger",
+    ),
     Fact("training.quantization", SECTION, meaning="quantization of the stored weights; float8 matmuls do not count"),
     Fact("training.quantization.bits", NUMBER),
     *_each("training.quantization", TEXT, "type method compute_dtype quant_storage"),

@@ -20,6 +20,7 @@ from compatcheck.inference.packed_samples import padding_free_packing
 from compatcheck.inference.report_date import day_of_report, limits_by_day, newest_by_day
 from compatcheck.inference.required_packages import required
 from compatcheck.inference.torch_builds import backend_of, minor, runtime_of
+from compatcheck.inference.unsloth_loggers import unsloth_loggers
 from compatcheck.inference.zero_stage import zero_stage
 from compatcheck.language import marked
 from compatcheck.packages.frameworks import framework_of
@@ -393,6 +394,10 @@ def _zero_stage(view: Environment, given: _Given) -> InferredFacts:
     yield from zero_stage(view)
 
 
+def _unsloth_loggers(view: Environment, given: _Given) -> InferredFacts:
+    yield from unsloth_loggers(view)
+
+
 def _argument_defaults(view: Environment, given: _Given) -> InferredFacts:
     if view.section(CALLS):
         yield from argument_defaults(view, given.table)
@@ -430,6 +435,7 @@ _RULES: tuple[_Rule, ...] = (
     _quantization_of_name,
     _zero_stage,
     _deepspeed_defaults,
+    _unsloth_loggers,
     _argument_defaults,
     _padding_free_packing,
     _precision,

@@ -60,6 +60,8 @@ def fact(known: matrix.Matrix, stated: Environment, name: str) -> Any:
         ("trl.GRPOConfig", {"trl": "0.21.0"}, "loss_type", "bnpo"),
         ("trl.GRPOConfig", {"trl": "0.22.0"}, "loss_type", "dapo"),
         ("trl.SFTConfig", {"trl": "0.19.1"}, "packing_strategy", "ffd"),
+        ("trl.SFTConfig", {"trl": "0.19.1", "transformers": "4.57.6"}, "report_to", ["all"]),
+        ("transformers.TrainingArguments", {"transformers": "5.0.0"}, "report_to", ["none"]),
         ("trl.KTOConfig", {"trl": "0.9.6"}, "gradient_checkpointing", False),
         ("trl.KTOConfig", {"trl": "0.27.0"}, "mixed_precision", "bf16"),
         ("trl.OnlineDPOConfig", {"trl": "0.27.0"}, "gradient_checkpointing", True),

@@ -96,6 +96,7 @@ class SFTConfig(Base):
     max_steps: int = field(default=-1)
     learning_rate: float = 2e-5
     max_length: Optional[int] = None
+    report_to: str | list[str] = "none"
     output_dir: str = "out"
 """
 TRL = Package("trl", "0.9.0", "", r"trl/(?:trainer|old/\w+)/\w+_config\.py", r"(?!Base)[A-Z]\w+Config")
@@ -109,6 +110,7 @@ def test_the_fields_of_a_class_and_of_those_it_inherits() -> None:
         "max_steps": ((-1, ""),),
         "learning_rate": ((2e-5, ""),),
         "max_length": (),
+        "report_to": ((["none"], ""),),
     }
 
 

@@ -44,7 +44,7 @@ _TRAINING = {
             *("learning_rate", "max_grad_norm", "num_train_epochs", "max_steps", "neftune_noise_alpha", "packing"),
             *("gradient_checkpointing", "group_by_length", "torch_compile", "use_liger_kernel", "save_safetensors"),
             *("padding_free", "predict_with_generate", "use_vllm", "ddp_find_unused_parameters"),
-            *("average_tokens_across_devices", "packing_strategy", "loss_type"),
+            *("average_tokens_across_devices", "packing_strategy", "loss_type", "report_to"),
         )
     },
 }
@@ -61,6 +61,8 @@ _ON_THEIR_OWN = ("bf16", "fp16")
 _SILENT = ("adafactor", "full_determinism", "group_by_length")
 """Given, they decide a fact; not given, they leave it to another argument, or to code."""
 _MAY_BE_NONE = frozenset(("neftune_noise_alpha", "ddp_find_unused_parameters", "modules_to_save"))
+_WORDS_OF_LISTS = frozenset(("report_to",))
+"""Arguments of which the fact is a list: a default that is one word stands for a list of it."""
 _MAKERS = ("__init__", "__post_init__")
 _NEEDS = {"is_torch_greater_or_equal_than_2_8": "torch>=2.8"}
 Rows = tuple[tuple[Any, str], ...]
@@ -141,6 +143,8 @@ def _of_class(name: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[tuple[
         rows = tuple(_worth(node, value))
         if rows == ((None, ""),) and argument in filled:
             rows = ((filled[argument], ""),)
+        if argument in _WORDS_OF_LISTS:
+            rows = tuple(([value], needs) for value, needs in rows if value is not None)
         if argument in (*_FACTS, *_ON_THEIR_OWN) and argument not in _SILENT:
             yield argument, rows if argument in _MAY_BE_NONE or rows != ((None, ""),) else ()
 

@@ -104,6 +104,12 @@ def parse_labels(value: object) -> list[str] | None:
     return list(value) if words else None  # type: ignore[call-overload]
 
 
+def parse_loggers(value: object) -> list[str] | None:
+    """The loggers of the Trainer: words, ``all`` or ``none``; an empty list is ``none``."""
+    loggers = parse_labels(value)
+    return loggers or ["none"] if loggers is not None else None
+
+
 def parse_resume(value: object) -> bool | None:
     """Whether a run resumes from a checkpoint: a truth value, or the folder to resume from."""
     if isinstance(value, str):
@@ -156,3 +162,4 @@ SIDE = choice({"left": "left", "right": "right"})
 DTYPE = Kind(dtype_name, "not a known dtype")
 ATTENTION = Kind(attention_name, "not a known attention implementation")
 LABELS = Kind(parse_labels, "not a list of words")
+LOGGERS = Kind(parse_loggers, "not a list of words")

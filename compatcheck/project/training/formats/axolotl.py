@@ -45,6 +45,14 @@ _ARGUMENTS = (
     *rows("training.", FLAG, "tf32"),
     *rows("training.", RESUME, "resume_from_checkpoint"),
 )
+_LOGGERS = {
+    "wandb": ("use_wandb", "wandb_project"),
+    "mlflow": ("use_mlflow", "mlflow_experiment_name"),
+    "tensorboard": ("use_tensorboard",),
+    "comet_ml": ("use_comet", "comet_project_name"),
+    "trackio": ("use_trackio", "trackio_project_name"),
+}
+"""Keys that turn on a logger: a flag, or the name of a project."""
 _ATTENTIONS = (
     ("xformers_attention", "xformers"),
     ("flex_attention", "flex_attention"),
@@ -79,7 +87,23 @@ def read(document: Document) -> Configuration:
     _quantization(sheet, model)
     _parallel(sheet)
     _patches(sheet)
+    _loggers(sheet)
     return sheet.configuration()
+
+
+def _loggers(sheet: Sheet) -> None:
+    """Without any of the keys no logger runs; wandb in all releases, the others since 0.5."""
+    keys = [key for each in _LOGGERS.values() for key in each]
+    if (unclear := next((key for key in keys if isinstance(sheet.get(key), Open)), None)) is not None:
+        sheet.leave_open("training.report_to", (unclear,), "")
+        return
+    used = {logger: key for logger, each in _LOGGERS.items() for key in each if _is_on(sheet.get(key))}
+    at = next(((key,) for key in used.values()), None)
+    sheet.state("training.report_to", list(used) or ["none"], at)
+
+
+def _is_on(value: object) -> bool:
+    return bool(value) and parse_flag(value) is not False
 
 
 def _sizes(sheet: Sheet) -> None:

@@ -16,6 +16,7 @@ from compatcheck.project.training._values import (
     DTYPE,
     FLAG,
     LABELS,
+    LOGGERS,
     NUMBER,
     SIDE,
     TEXT,
@@ -51,6 +52,7 @@ _ARGUMENTS = (
     *rows("training.", FLAG, "use_liger_kernel=use_liger", "use_liger_kernel", "gradient_checkpointing"),
     *rows("training.", FLAG, "gradient_checkpointing_kwargs.use_reentrant", "use_vllm"),
     *rows("training.", FLAG, "average_tokens_across_devices"),
+    *rows("training.", LOGGERS, "report_to"),
 )
 _METHODS_OF_QUANTIZATION = {"bnb": "bitsandbytes"}
 _ALL_LINEAR = ("ALL", "all-linear", "all")
@@ -101,6 +103,8 @@ def _defaults(sheet: Sheet) -> None:
         sheet.state("training.gradient_checkpointing", True)
     if not sheet.has("packing"):
         sheet.state("training.packing", False)
+    if not sheet.has("report_to") and _is_new(sheet):
+        sheet.state("training.report_to", ["tensorboard"])
     if sheet.get("optimizer"):
         sheet.unknown("training.optimizer", "the optimizer is one of ms-swift's own", ("optimizer",))
     elif sheet.get("optim") is None:
