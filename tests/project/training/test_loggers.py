@@ -64,7 +64,8 @@ def test_files_give_the_loggers(tmp_path: Path, name: str, text: str, given: str
     ],
 )
 def test_bug_reports_give_the_loggers(given: str, expected: object) -> None:
-    found = read_report(f"```python\nargs = TrainingArguments('out', {given})\n```\n", "report").get("training.report_to")
+    text = f"```python\nargs = TrainingArguments('out', {given})\n```\n"
+    found = read_report(text, "report").get("training.report_to")
     assert found == expected or (expected is None and isinstance(found, Unknown))
 
 
