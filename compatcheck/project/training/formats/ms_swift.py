@@ -39,7 +39,7 @@ _OWN = frozenset(
     + ("dataset_num_proc", "quant_bits", "template", "torch_dtype")
 )
 _MEGATRON = ("tensor_model_parallel_size", "mcore_model", "micro_batch_size", "pipeline_model_parallel_size")
-_OBJECTIVES = {"dpo": "dpo", "kto": "kto", "orpo": "orpo", "ppo": "ppo", "grpo": "grpo", "rm": "reward"}
+_OBJECTIVES = {name: name for name in ("dpo", "kto", "orpo", "cpo", "simpo", "ppo", "grpo", "gkd")} | {"rm": "reward"}
 _ARGUMENTS = (
     *rows("training.", WHOLE, "per_device_train_batch_size=batch_size", "per_device_train_batch_size"),
     *rows("training.", WHOLE, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_steps"),
