@@ -101,6 +101,16 @@ def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None
         ("distributions.torch", "distributions.peft", "the file is in torch/"),
         ("undetermined = [", "affected = [", "example 2 is undetermined, not affected"),
         ("[[examples]]", '[[examples]]\nexpect = "unaffected"', "example 1 is affected, not unaffected"),
+        (
+            "[[remedies]]",
+            'training.mixed_precision = "bfloat16"\n\n[[remedies]]',
+            "no reader states 'bfloat16' for training.mixed_precision",
+        ),
+        (
+            "[[remedies]]",
+            'training.attention = "flash"\n\n[[remedies]]',
+            "no reader states 'flash' for training.attention",
+        ),
         ("published", 'symptoms = ["nan-loss"]\npublished', "the symptom 'nan-loss' is called 'loss-nan'"),
         ("published", 'symptoms = ["loss-nam"]\npublished', "there is no symptom 'loss-nam' in tables/symptoms.toml"),
     ],

@@ -54,6 +54,7 @@ def lint(
             _form.unproved(entry, table),
             _form.unknown_symptoms(entry, table),
             _form.spelled_otherwise(entry, spellings),
+            _form.unstated_words(entry),
             _patterns.false_patterns(entry),
             _patterns.patterns_by_name(entry),
             _patterns.messages_of_others(entry, patterns),

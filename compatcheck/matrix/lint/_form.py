@@ -10,10 +10,26 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from compatcheck.environment.vocabulary import fact_at
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.entry import Entry, WithdrawnEntry
 
 REVIEW_DAYS = 180
+
+
+_STATED_WORDS: Mapping[str, tuple[str, ...]] = {
+    "training.method": (
+        *("full", "freeze", "lora", "qlora", "dora", "adalora", "ia3"),
+        *("prompt_tuning", "prefix_tuning", "p_tuning"),
+    ),
+    "training.mixed_precision": ("no", "fp16", "bf16", "fp8"),
+    "training.objective": (
+        *("sft", "pretrain", "reward", "dpo", "online_dpo", "kto", "orpo", "cpo", "simpo", "bco"),
+        *("grpo", "ppo", "rloo", "gkd", "xpo", "nash_md", "prm", "iterative_sft"),
+    ),
+    "training.packing_strategy": ("bfd", "bfd_split", "bfd-requeue", "ffd", "wrapped"),
+}
+"""Every word that readers state for a fact that may hold any string."""
 
 
 _QUIET_IMPACTS = ("silent-wrong", "divergence", "hang", "oom")
@@ -110,6 +126,21 @@ def _names(entry: Entry) -> Iterator[str]:
 
 def _letters(value: str) -> str:
     return value.replace("-", "").replace("_", "")
+
+
+def unstated_words(entry: Entry) -> Iterator[str]:
+    """A condition on a word that no reader states never holds."""
+    found = {(path, each) for table in entry.affected for path in table for each in _unstated(path, table[path])}
+    for path, word in sorted(found):
+        yield f"no reader states {word!r} for {path}"
+
+
+def _unstated(path: str, condition: object) -> Iterator[str]:
+    fact = fact_at(path)
+    words = _STATED_WORDS.get(path) or (fact and fact.type.schema.get("enum"))
+    for each in condition if isinstance(condition, list) else [condition]:
+        if words and each not in ("present", "absent", *words):
+            yield each
 
 
 def unknown_symptoms(entry: Entry, table: Table) -> Iterator[str]:
