@@ -109,6 +109,14 @@ def test_what_every_objective_asks_is_certain_and_told_once(known: matrix.Matrix
     assert verdict(known, {"training": {"objective": "kto"}}, **stated).holds is None
 
 
+def test_a_class_of_another_objective_than_the_known_one_is_not_used(known: matrix.Matrix) -> None:
+    stated = {"trl": "0.12.0", "transformers": "5.0.0"}
+    other = verdict(known, {"training": {"objective": "sft"}}, **stated)
+    assert other.holds is not True
+    assert not any("dpo_trainer" in each.summary for each in other.occurrences)
+    assert verdict(known, {"training": {"objective": "dpo"}}, **stated).holds
+
+
 def test_a_plugin_is_reached_with_its_settings_alone(known: matrix.Matrix) -> None:
     stated = {"accelerate": "0.12.0", "torch": "2.4.1"}
     assert verdict(known, **stated).holds is None

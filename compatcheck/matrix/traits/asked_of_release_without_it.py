@@ -83,6 +83,7 @@ def _links(environment: Environment, table: Table) -> tuple[list[Link], list[Lin
         link
         for link in environment.once("broken links", partial(_broken_links, environment, table))
         if link.package not in off
+        and not _is_of_another_objective(link, environment)
         and not (is_followed and link.kind in _OF_IMPORTS)
         and not {link.package, link.provider} <= newest.keys()
     ]
@@ -184,6 +185,12 @@ def _objective(link: Link) -> str | None:
     name = link.entry.rpartition(" ")[2]
     part = next((objective for start, objective in _OBJECTIVES.items() if name.startswith(start)), None)
     return part if link.package == "trl" else None
+
+
+def _is_of_another_objective(link: Link, environment: Environment) -> bool:
+    """Whether only a run with another objective than the known one imports or uses the class that leads there."""
+    objective, part = environment.get("training.objective"), _objective(link)
+    return part is not None and not isinstance(objective, Unknown) and objective != part
 
 
 def _what(link: Link) -> tuple[str, ...]:
