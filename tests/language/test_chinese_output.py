@@ -189,8 +189,9 @@ def test_no_english_sentence_is_left(said: list[Output], codes: list[str]) -> No
 
 
 def test_the_commands_print_something_in_chinese(said: list[Output]) -> None:
-    silent = [output.command for output in said if not re.search(r"[\u4e00-\u9fff]", output.text)]
-    assert not silent
+    of_programs = ("--format gitlab", "--format json", "--format csv")
+    for_people = (output for output in said if not any(each in output.command for each in of_programs))
+    assert not [output.command for output in for_people if not re.search(r"[\u4e00-\u9fff]", output.text)]
 
 
 def test_an_english_sentence_is_seen() -> None:

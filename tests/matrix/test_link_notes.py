@@ -21,7 +21,7 @@ def finding(known: matrix.Matrix, name: str) -> Finding:
 
 def test_note_and_its_source_come_first(known: matrix.Matrix) -> None:
     found = finding(known, "split_torch_state_dict_into_shards")
-    assert found.mechanism.startswith("accelerate/accelerator.py imports the function on load")
+    assert found.mechanism.startswith("accelerate/accelerator.py imports split_torch_state_dict_into_shards on load")
     assert "Libraries add and remove names, parameters and attributes" in found.mechanism
     assert found.evidence[0] == "https://github.com/huggingface/accelerate/blob/v0.32.1/src/accelerate/accelerator.py"
 

@@ -140,7 +140,7 @@ def _unstated(path: str, condition: object) -> Iterator[str]:
     words = _STATED_WORDS.get(path) or (fact and fact.type.schema.get("enum"))
     for each in condition if isinstance(condition, list) else [condition]:
         if words and each not in ("present", "absent", *words):
-            yield each
+            yield str(each)
 
 
 def unknown_symptoms(entry: Entry, table: Table) -> Iterator[str]:
