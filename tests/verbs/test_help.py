@@ -152,7 +152,7 @@ def test_chinese_help_fits_in_eighty_columns(words: tuple[str, ...]) -> None:
         ("check -q -v", "错误：--quiet 与 --verbose 不能同时使用"),
         ("probe --only x", "错误：没有选项 --only；`compatcheck probe --help-all` 列出全部选项"),
         ("check requirements-wrong.txt --isolated", "第 1 行：'torch=2.5' 不是依赖声明；请写成 name==version"),
-        ("check requirements.txt", "可用的设置有 `assume`, `baseline`, "),
+        ("check requirements.txt", "可用的设置有 `assume`、`baseline`、"),
     ],
 )
 def test_errors_are_chinese_and_name_options_as_they_are(typed: str, said: str, tmp_path: Path) -> None:
