@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.files import limits
-from compatcheck.files.reading import open_bytes
+from compatcheck.files.reading import open_bytes, read_some
 
 _CHUNK = 1 << 20
 _BROKEN_STREAM = (OSError, EOFError, zlib.error)
@@ -48,7 +48,7 @@ def read(path: str) -> Iterator[Record]:
         raise InputError("reading", path, missing, "pass a JSON or JSON-lines file")
     try:
         with open_bytes(path) as plain:
-            zipped = plain.read(2) == b"\x1f\x8b"
+            zipped = read_some(plain, 2) == b"\x1f\x8b"
             plain.seek(0)
             if zipped:
                 with gzip.open(plain) as stream:
