@@ -149,9 +149,9 @@ def test_the_old_side_may_be_a_git_revision(old: Path, new: Path, run: Run, tmp_
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name OLD and NEW"),
-        (("a", "b", "c"), "name OLD and NEW"),
-        (("--base", "HEAD", "a", "b"), "name OLD and NEW"),
+        ((), "give OLD and NEW"),
+        (("a", "b", "c"), "give OLD and NEW"),
+        (("--base", "HEAD", "a", "b"), "give OLD and NEW"),
     ],
 )
 def test_folders_that_are_not_named_are_a_usage_error(run: Run, arguments: tuple[str, ...], told: str) -> None:

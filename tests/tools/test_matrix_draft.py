@@ -170,13 +170,13 @@ def test_a_snapshot_and_the_export_of_an_issue_are_read(entry_of: Drafter) -> No
 @pytest.mark.parametrize(
     ("package", "told"),
     [
-        ("../../etc", "no name of a distribution"),
-        ("a/b", "no name of a distribution"),
-        ("/etc/passwd", "no name of a distribution"),
-        ("..", "no name of a distribution"),
-        ("-rf", "no name of a distribution"),
-        ("x" * 200, "no name of a distribution"),
-        ("torch\n[[affected]]", "no name of a distribution"),
+        ("../../etc", "not a valid package name"),
+        ("a/b", "not a valid package name"),
+        ("/etc/passwd", "not a valid package name"),
+        ("..", "not a valid package name"),
+        ("-rf", "not a valid package name"),
+        ("x" * 200, "not a valid package name"),
+        ("torch\n[[affected]]", "not a valid package name"),
         ("tables", "a folder of the matrix already has this name"),
     ],
 )
@@ -189,12 +189,12 @@ def test_a_name_is_no_path(folder: Path, entry_of: Drafter, package: str, told: 
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("Just some words", "none of the headings"),
-        ("", "none of the headings"),
+        ("Just some words", "no heading of the issue form"),
+        ("", "no heading of the issue form"),
         ('{"title": "x"}', "no body"),
         ('{"body": ', "begins as JSON"),
         ('{"body": {"a": 1}}', "no body"),
-        ("### What you see\n\n" + "a" * (1 << 18), "larger than any issue"),
+        ("### What you see\n\n" + "a" * (1 << 18), "too large for an issue"),
         (without("package"), "names no package"),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_new_cap_against_what_an_entry_advises(folder: Path, index: str, listi
     [
         ((503, b""), "the index answers 503"),
         ((200, b"<html>"), "the index sends no JSON"),
-        ((200, b"[]"), "JSON of another form"),
+        ((200, b"[]"), "JSON with an unexpected structure"),
         ((200, b'{"files": [{"filename": "x"}, {}, 3]}'), "no final release"),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_package_that_the_index_does_not_give_is_unknown_with_the_reason(
     answers["/simple/bitsandbytes/"] = answer
     watched = watch(question(str(folder)), index)
     assert told in watched.unknown["bitsandbytes"] and watched.asked == ("torch",)
-    assert "not known\n" in render(pages.document(watched), "text")
+    assert "unknown\n" in render(pages.document(watched), "text")
 
 
 def test_what_people_type(folder: Path, index: str, listing: Listing, tmp_path: Path) -> None:
@@ -199,9 +199,9 @@ def test_a_list_to_tick_off() -> None:
 
 
 def test_a_package_of_which_nothing_is_open_and_no_address_are_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="nothing of it open"):
+    with pytest.raises(InputError, match="nothing to review for it"):
         question(str(folder), ("tabulate",))
-    with pytest.raises(InputError, match="no web address"):
+    with pytest.raises(InputError, match="not a web address"):
         watch(question(str(folder)), "file:///etc/passwd")
 
 
