@@ -58,11 +58,12 @@ def _help(command: click.Command) -> Iterator[str]:
             yield from _help(below)
 
 
-_OF_PIP = ("--no-deps",)
+_OF_OTHERS = ("--no-deps", "--kinds")
+"""Options of pip and of `tools.sweep`."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_option_that_is_written_of_exists(page: Path) -> None:
     helped = "".join(_help(cli.cli))
     for option in re.findall(r"--[a-z][a-z-]+", re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)):
-        assert option in helped or option in _OF_PIP, option
+        assert option in helped or option in _OF_OTHERS, option
