@@ -55,7 +55,7 @@ def _symptoms(weighing: Weighing) -> Iterator[Evidence]:
         if sighting.origin != "error" or not weighing.hits:
             together.setdefault((sighting.origin == "words", sighting.location), []).append(sighting)
     for (is_described, location), sightings in together.items():
-        titles = "; ".join(dict.fromkeys(symptoms.title(each.symptom) for each in sightings))
+        titles = _("; ").join(dict.fromkeys(symptoms.title(each.symptom) for each in sightings))
         if is_described:
             words = _("this fault causes the described symptom: {symptom}").format(symptom=titles)
         else:

@@ -98,7 +98,7 @@ def _size(drawn: Sequence[Curve]) -> tuple[int, int]:
 
 def _described(drawn: Sequence[Curve]) -> str:
     shown = [each for curve in drawn for each in (curve, curve.beside) if each]
-    text = "; ".join(f"{_label(curve)}: {_range(curve)}" for curve in shown) or _("nothing was logged")
+    text = _("; ").join(f"{_label(curve)}: {_range(curve)}" for curve in shown) or _("nothing was logged")
     onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
     if onset is None:
         return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -83,11 +84,10 @@ def test_every_stated_code_belongs_to_an_entry_that_bounds_the_package() -> None
 def test_what_was_read_bears_the_bounds_out() -> None:
     known = matrix.load()
     records = json.loads(code_bounds.READ.read_text(encoding="utf-8"))
-    for code in code_bounds.read():
-        rows = records.get(f"{code.entry} {code.package}", ())
-        releases = [Version(each) for each in known.table("release-history")["releases"].get(code.package, ())]
-        assert rows, f"run: python -m tools.code_bounds FOLDER {code.entry}"
-        for row in rows:
+    stated = groupby(sorted(code_bounds.read(), key=_record), _record)
+    for key, codes in stated:
+        for code, row in zip(codes, records.get(key, ()), strict=True):
+            releases = [Version(each) for each in known.table("release-history")["releases"].get(code.package, ())]
             within = [interval.split(" to ") for interval in row["with the code"]]
             first, last = map(Version, (row["read"].split(" to ")[0], row["read"].split(" to ")[-1]))
             for version in releases:
@@ -95,3 +95,7 @@ def test_what_was_read_bears_the_bounds_out() -> None:
                     has = any(Version(low[0]) <= version <= Version(low[-1]) for low in within)
                     expected = code_bounds.expected(code, matrix.find_entry(known, code.entry), version)
                     assert has == expected, f"{code.entry}: {code.package} {version}"
+
+
+def _record(code: Code) -> str:
+    return f"{code.entry} {code.package}"

@@ -43,6 +43,7 @@ NO_INPUT = {
     "pipelines/fix.py:_read": "a file that a reader has read",
     "report/excerpt.py:_line": "a file that a reader has read",
     "pipelines/compare/": "snapshots and requirements, by their own readers",
+    "project/model_files/_download.py:_headers": "the user's own token",
     "project/model_files/_hub.py:_commit": "a name of 64 characters at most in the cache of the Hub",
     "matrix/lint/": "a checkout",
     "matrix/compile.py": "a checkout",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import gzip
+import hashlib
 import importlib
 import json
 import struct
@@ -263,6 +264,18 @@ def models() -> Iterator[bytes]:
     scope = {f"modelscope/models/a/b/{name}": content for name, content in small.items()}
     yield packed({**small, **scope, "modelscope/models/a/b/.mv": b"Revision:master,CreatedAt:1\n"})
     yield packed({**small, ".msc": b"x", ".mv": b"Revision:master,CreatedAt:1\n", "model.safetensors": weights})
+
+
+@_entered
+def hub_answers() -> Iterator[bytes]:
+    config = b'{"model_type": "llama"}'
+    blob = hashlib.sha1(b"blob %d\0" % len(config) + config).hexdigest()
+    whole = hashlib.sha256(config).hexdigest()
+    for hashes in ({"blobId": blob}, {"blobId": blob, "lfs": {"sha256": whole}}, {"blobId": "b" * 40}):
+        siblings = [{"rfilename": "config.json", "size": len(config), **hashes}, {"rfilename": "a/b.py", "size": 0}]
+        for count in (1, 2):
+            listing = {"sha": "a" * 40, "siblings": siblings[:count]}
+            yield packed({"listing.json": json.dumps(listing).encode(), "config.json": config})
 
 
 @_entered

@@ -344,6 +344,25 @@ def modules(content: bytes, names: list[str]) -> None:
     _lazy.structure_of(os.getcwd(), "a")
 
 
+@target()
+def hub_answers(content: bytes, names: list[str]) -> None:
+    """What a hub answers: its listing of a model, then the content of each file."""
+    import httpx
+
+    from compatcheck.project.model_files import _download
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        path = request.url.path.removeprefix("/api/models/")
+        name = "listing.json" if path != request.url.path else path.rpartition("/")[2]
+        return httpx.Response(200, content=iter([Path(name).read_bytes()])) if name in names else httpx.Response(404)
+
+    with (
+        httpx.Client(transport=httpx.MockTransport(answer)) as client,
+        contextlib.suppress(ValueError, OSError, httpx.HTTPError),
+    ):
+        _download._fetch(client, "a/b", "main", {}, os.path.abspath("cache"))
+
+
 @target(packed=False, largest=1 << 16)
 def archives(content: bytes, names: list[str]) -> None:
     """The archive of a matrix, as if a key had leaked."""

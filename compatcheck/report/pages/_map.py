@@ -93,7 +93,7 @@ def _cell(drawn: VersionMap, place: tuple[str, str], cell: Mapping[str, Status])
     kind = kind_of(cell, drawn)
     frames = [("here", _("you are here")), ("advised", _("go here"))]
     framed = [each for each in frames if getattr(drawn, each[0]) == place]
-    text = "; ".join((*dict(framed).values(), *_verdicts(cell))) or _("nothing known")
+    text = _("; ").join((*dict(framed).values(), *_verdicts(cell))) or _("nothing known")
     symbol = map_symbols.symbol(kind).strip() or ("→" if "advised" in dict(framed) else "")
     sign = tag("span", symbol, aria_hidden="true")
     classes = " ".join(("cell", kind, *dict(framed)))

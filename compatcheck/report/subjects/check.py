@@ -130,7 +130,7 @@ def _open(report: Report, verbose: bool) -> Iterator[Line]:
         yield from _inferred(report)
         yield from (Line(each, "dim", "" if at else _("not known:"), "dim", 11) for at, each in enumerate(unknown))
     elif unknown:
-        yield Line("; ".join(unknown), "dim", _("not known:"), "dim", 11)
+        yield Line(_("; ").join(unknown), "dim", _("not known:"), "dim", 11)
     wanted = [_(file) for path, file in _FILES.items() if isinstance(report.judged.view.get(path), Unknown)]
     yield from stale(report)
     if wanted:
