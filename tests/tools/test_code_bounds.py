@@ -74,9 +74,9 @@ def test_a_method_is_read_without_the_rest_of_its_class() -> None:
 
 
 def test_every_stated_code_belongs_to_an_entry_that_bounds_the_package() -> None:
-    known = matrix.load()
+    entries = {entry["id"]: entry for entry in matrix.load().read(None)}
     for code in code_bounds.read():
-        tables = matrix.find_entry(known, code.entry)["affected"]
+        tables = entries[code.entry]["affected"]
         assert any(f"distributions.{code.package}" in table for table in tables), code
         assert code.contains or code.lacks, code
 
@@ -84,16 +84,18 @@ def test_every_stated_code_belongs_to_an_entry_that_bounds_the_package() -> None
 def test_what_was_read_bears_the_bounds_out() -> None:
     known = matrix.load()
     records = json.loads(code_bounds.READ.read_text(encoding="utf-8"))
+    entries = {entry["id"]: entry for entry in known.read(None)}
     stated = groupby(sorted(code_bounds.read(), key=_record), _record)
     for key, codes in stated:
         for code, row in zip(codes, records.get(key, ()), strict=True):
+            entry = entries[code.entry]
             releases = [Version(each) for each in known.table("release-history")["releases"].get(code.package, ())]
             within = [interval.split(" to ") for interval in row["with the code"]]
             first, last = map(Version, (row["read"].split(" to ")[0], row["read"].split(" to ")[-1]))
             for version in releases:
                 if first <= version <= last and not code.is_ignored(version):
                     has = any(Version(low[0]) <= version <= Version(low[-1]) for low in within)
-                    expected = code_bounds.expected(code, matrix.find_entry(known, code.entry), version)
+                    expected = code_bounds.expected(code, entry, version)
                     assert has == expected, f"{code.entry}: {code.package} {version}"
 
 
