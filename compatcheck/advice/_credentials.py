@@ -6,7 +6,7 @@ import os
 import re
 from urllib.parse import quote
 
-from compatcheck.files.secrets import is_secret_name
+from compatcheck.files.secrets import is_secret_name, without_shapes
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*://[^\s\"'`<>]+")
 _USER = re.compile(r"([\w+.-]+://)([^/]*(?=@)|[^/:@\[]*:(?!\d{1,5}/).*(?=@))@")
@@ -15,6 +15,7 @@ _WITHOUT_SCHEME = re.compile(r"(?<![\w./:@%+-])[\w.%+-]+:(?!//)[^\s\"'`<>]+@(?=[
 _QUERY = re.compile(r"\?([^#]*)")
 _SECRET_KEY = re.compile(r"(?i)(?:^|&)[^=&]*(?:token|sig|secret|passw|key|credential|auth)[^=&]*=(?!\$\{\w+\}(?:&|$))")
 _REFERENCE = re.compile(r"\$\{[A-Z0-9_]+\}")
+OMITTED = "# compatcheck: the credentials of URLs are omitted, keep them in a .netrc file or a keyring"
 _SHORTEST = 4
 """Characters of what counts as a secret by the name of its variable."""
 
@@ -42,7 +43,9 @@ def without_credentials(text: str, known: str | None = None) -> str:
 def _bare(url: str) -> str:
     bare = _USER.sub(_bare_user, url)
     query = _QUERY.search(bare)
-    return bare.replace(query[0], "", 1) if query and _SECRET_KEY.search(query[1]) else bare
+    if query and (_SECRET_KEY.search(query[1]) or without_shapes(query[1]) != query[1]):
+        bare = bare.replace(query[0], "", 1)
+    return without_shapes(bare)
 
 
 def _bare_user(found: re.Match[str], hidden: str = "") -> str:

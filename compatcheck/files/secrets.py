@@ -25,10 +25,11 @@ _QUOTE = r"(?:\\{0,3}(?:\"\"\"|'''|[\"'`])|&quot;|&apos;|&#0?3[49];|&#[xX]2[27];
 _NAME = (
     r"(?:(?<![A-Za-z])(?:hf|hub|hugging_?face(?:_hub)?|auth|access|api|bearer|session|refresh|bot|deploy|git(?:hub|lab)?"
     r"|gh|ci|job|registry|pypi|twine|wandb|slack|login|user|kaggle|modelscope|ms|npm|vault|security|personal|tracking"
-    r"|databricks|codecov|service|read|write)[_-]?token|api[_-]?key|access[_-]?key(?:[_-]?id)?|account[_-]?key"
+    r"|databricks|codecov|service|read|write)[_-]?token|(?<![A-Za-z])(?:api|auth|access)\.token|api[._-]?key"
+    r"|access[._-]?key(?:[_-]?id)?|account[_-]?key"
     r"|secret(?:[_-]?(?:access[_-]?)?key)?|private[_-]?key|(?:encryption|openai|wandb|storage|subscription|signing|deploy"
     r"|license|master|webhook|swanlab|comet|anthropic|azure)[_-]key"
-    r"|(?<!etc/)passw(?:or)?d|passphrase|credential|(?-i:[A-Z]_(?:PASS|PWD)\b))s?"
+    r"|(?<!etc/)passw(?:or)?d|passphrase|credential|(?-i:[A-Z]_(?:PASS|PWD)\b))(?:s|_?\d{1,2})?"
 )
 _REFERENCE = (
     r"(?!(?:true|false|none|null|yes|no|str|bytes|optional)(?![\w-])|\d{1,3}(?![\w-])"
@@ -73,9 +74,20 @@ _SHAPES = (
     r"(?:gsk_|xai-|r8_|pplx-)(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{20,}",
     r"dckr_[po]at_[\w-]{20,}",
     r"AIza[\w-]{35}",
+    r"ya29\.[\w.-]{20,}",
+    r"SG\.[\w-]{16,}\.[\w-]{16,}",
     r"(?<![_-])sk-[\w-]{20,}",
     r"(?<![_-])eyJ[\w-]{6,}\.eyJ[\w-]{6,}(?:\.[\w-]*)?",
 )
+_SHAPED = LazyPattern(
+    rf"()(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})(?![A-Za-z0-9])",
+    marks=(
+        *("hf_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "glrt-", "gldt-", "glptt-"),
+        *("glcbt-", "glsoat-", "glagent-", "akia", "asia", "xox", "pypi-age", "npm_", "nvapi-", "aiza", "sk-"),
+        *("gsk_", "xai-", "r8_", "pplx-", "dckr_", "eyj", "ya29.", "sg."),
+    ),
+)
+"""What looks like a credential wherever it stands."""
 _RULES = (
     # an address: its user information, and what its query names
     LazyPattern(
@@ -149,7 +161,7 @@ _RULES = (
     ),
     LazyPattern(
         rf"({_NAME}{_SEPARATOR}(?:[rbf]?{_QUOTE})?(?:{_DEFAULT}{_QUOTE}?)?|oc\.env:(?:\w{{1,40}}_)?{_NAME},\s*{_QUOTE}?"
-        rf"|(?<![\w-])--(?:[\w-]{{1,40}}[_-])?{_NAME}\s+{_QUOTE}?"
+        rf"|(?<![\w-])--(?:[\w.-]{{1,40}}[._-])?{_NAME}\s+{_QUOTE}?"
         rf"|\b(?:env|arg|setenv|setx)\s+(?:\w{{1,40}}_)?{_NAME}\s+{_QUOTE}?|(?<![\w.])token\s*=\s*{_QUOTE}"
         rf"|\blogin\(\s*(?:\w{{1,20}}\s*=\s*)?{_QUOTE}){_VALUE}",
         re.IGNORECASE,
@@ -195,19 +207,16 @@ _RULES = (
         re.IGNORECASE,
         marks=("key", "token", "pw"),
     ),
-    # what looks like one wherever it stands
-    LazyPattern(
-        rf"()(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})(?![A-Za-z0-9])",
-        marks=(
-            *("hf_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "glrt-", "gldt-", "glptt-"),
-            *("glcbt-", "glsoat-", "glagent-", "akia", "asia", "xox", "pypi-age", "npm_", "nvapi-", "aiza", "sk-"),
-            *("gsk_", "xai-", "r8_", "pplx-", "dckr_", "eyj"),
-        ),
-    ),
+    _SHAPED,
 )
 
 
-_SECRET_NAME = rf"{_NAME}\Z|密码\Z|口令\Z|密钥\Z|\A(?:set-)?cookies?\Z|\A(?:proxy-)?authorization\Z"
+_SECRET_NAME = (
+    rf"{_NAME}\Z|(?-i:[A-Z\d]_(?:TOKEN|KEY|PAT)\Z)|密码\Z|口令\Z|密钥\Z|\A(?:set-)?cookies?\Z"
+    r"|\A(?:proxy-)?authorization\Z"
+)
+_MAYBE_SECRET_NAME = re.compile(r"(?:token|key|pass|pwd|auth|sig|_pat)\d*\Z", re.IGNORECASE)
+_SHORTEST_SHAPE = 12
 _BLOCKS = LazyPattern(
     rf"{_NAME}{_QUOTE}?[ \t]*:[ \t]*\n(?:(?:[ \t]*-[ \t]+[^\n]*(?:\n|\Z)){{1,200}}"
     r"|(?P<indent>[ \t]+)[^\s-][^\n]*(?:\n(?P=indent)[^\n]*){0,40})",
@@ -229,6 +238,11 @@ def masked(text: str) -> str:
     for rule in _RULES:
         text = rule.sub(_hidden, text, lower=lower)
     return text
+
+
+def without_shapes(text: str) -> str:
+    """The text with `HIDDEN` in place of what looks like a credential whatever stands around it."""
+    return _SHAPED.sub(_hidden, text)
 
 
 def excerpt(text: str, characters: int) -> str:
@@ -254,17 +268,30 @@ def without_secrets(value: Any, name: object = None) -> Any:
     if is_secret_name(name):
         return _hidden_leaves(value)
     if isinstance(value, str):
-        return masked(value)
+        return _masked_below(name, value) if isinstance(name, str) else masked(value)
     if isinstance(value, Mapping):
         is_account = "username" in value or (isinstance(name, str) and re.fullmatch(_ACCOUNT, name, re.IGNORECASE))
         named = value.get("name", value.get("key"))
         return {
-            key: _hidden_leaves(inner)
+            _masked_key(key): _hidden_leaves(inner)
             if (is_account and key in _KEYS_OF_ACCOUNTS) or (key == "value" and is_secret_name(named))
             else without_secrets(inner, key)
             for key, inner in value.items()
         }
     return [without_secrets(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def _masked_below(name: str, value: str) -> str:
+    """The value as it is `masked` behind its name in a text: ``token: `` hides what looks random."""
+    if not _MAYBE_SECRET_NAME.search(name):
+        return masked(value)
+    before = f"{name.rpartition('.')[2].rstrip('0123456789')}="
+    text = masked(before + value)
+    return text[len(before) :] if text.startswith(before) else HIDDEN
+
+
+def _masked_key(key: Any) -> Any:
+    return masked(key) if isinstance(key, str) and len(key) >= _SHORTEST_SHAPE else key
 
 
 def _hidden_leaves(value: Any) -> Any:

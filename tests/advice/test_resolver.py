@@ -15,8 +15,8 @@ from threading import Thread
 
 import pytest
 
-from compatcheck.advice import resolver
-from compatcheck.advice._credentials import redacted
+from compatcheck.advice import formats, resolver
+from compatcheck.advice._credentials import redacted, without_credentials
 from compatcheck.advice.model import Demands, Line, Place, Solution, Unsolvable, Wanted
 from compatcheck.advice.wanted import read
 from compatcheck.environment import Location
@@ -288,8 +288,20 @@ def test_credentials_pass_through_uv_and_come_out_nowhere(index: str, monkeypatc
     solution = resolver.resolve(asked, Demands(), HERE)
     assert versions(solution) == {"peft": "0.12.0", "numpy": "1.26.4"}
     assert solution.unversioned == (f"torch @ http://****@{index}/files/torch-2.6.0-py3-none-any.whl",)
-    locks = (resolver.lock(asked, solution, Demands(), HERE, form) for form in ("requirements.txt", "pylock.toml"))
+    locks = [resolver.lock(asked, solution, Demands(), HERE, form) for form in ("requirements.txt", "pylock.toml")]
     assert not any("s3cret" in text for text in (str(solution), *locks))
+    nothing = Wanted((), {})
+    pylock = formats.render("pylock", nothing, solution, {}, locks[1], None)
+    assert pylock.startswith("# compatcheck: the credentials of URLs are omitted")
+    assert formats.left_out("pylock", nothing, None, pylock) == (
+        "pylock.toml: its credentials are omitted, keep them in a .netrc file or a keyring",
+    )
+
+
+def test_no_url_of_a_new_file_holds_what_looks_like_a_token() -> None:
+    token = "ghp_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"
+    text = without_credentials(f"https://host/{token}/a.whl?x=1 https://host/a.whl?t={token} https://host/a.whl?t=1")
+    assert text == "https://host/***/a.whl?x=1 https://host/a.whl https://host/a.whl?t=1"
 
 
 def test_an_index_that_lets_nobody_in_is_told_apart_from_a_missing_package(

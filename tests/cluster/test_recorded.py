@@ -110,6 +110,17 @@ def test_an_unknown_fact_is_not_an_absent_one(tmp_path: Path) -> None:
     assert any(line.startswith("gpus ") for line in lines)
 
 
+@pytest.mark.parametrize("format_name", ["text", "json", "html", "markdown"])
+def test_differences_show_no_secret(format_name: str, tmp_path: Path) -> None:
+    for number in "12":
+        secret = f"Zq3vX9SECRETk7LmW{number}"
+        cuda = {**NODE["cuda"], "token": secret, "api.key": secret}
+        environ = {"NCCL_TOKEN": secret, "a": f"ya29.{secret}-{secret}", f"ghp_{secret}": number}
+        write(tmp_path, f"node{number}", {**NODE, "cuda": cuda, "environ": environ, "training": {"key": secret}})
+    status, text = judged(tmp_path, "--format", format_name)
+    assert status == 1 and "node2" in text and "SECRET" not in text
+
+
 @pytest.mark.parametrize("folder", ["empty", "missing"])
 def test_a_folder_without_snapshots_is_a_mistake_in_one_line(tmp_path: Path, folder: str) -> None:
     (tmp_path / "empty").mkdir()

@@ -115,6 +115,11 @@ PLACES = (
     'api_keys: {{"a": "{}", "b": "{}"}}',
     "cookies={{'session': '{}'}}",
     "api_keys:\n  a: {}\n  b: '{}'\nc: 1",
+    "api.key={}",
+    "my.api.key: {}",
+    "auth.token = {}",
+    "--wandb.api_key {}",
+    "OPENAI_API_KEY_2={}",
 )
 SHAPED = (
     "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567",
@@ -132,6 +137,8 @@ SHAPED = (
     "r8_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
     "pplx-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
     "dckr_pat_AbCdEfGhIjKlMnOpQrStUvWxY",
+    "ya29.a0AbCdEfGhIjKlMn-OpQrSt_UvWxYz0123456789",
+    "SG.AbCdEfGhIjKlMnOpQrStUv.AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdE",
 )
 HARMLESS = (
     "pad_token=tokenizer.eos_token",
@@ -190,6 +197,13 @@ HARMLESS = (
     "cookies = {}",
     "r8_model_of_a_run",
     "xai-explainable-models",
+    "for name in api.keys(): print(name)",
+    "openssl -out api.key",
+    "private.key: unknown option",
+    "msg.size=3 and ya29.5",
+    "SG.model.layers.0",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "torch 2.5.0+cu124.with.pypi.cudnn, revision 5a5a5a5a5a5a5a5a5a5a5a5a",
 )
 
 
@@ -240,6 +254,9 @@ def test_a_tree_is_masked_by_the_names_of_its_values_too() -> None:
         ({"username": "me", "key": "abc"}, {"username": "me", "key": HIDDEN}),
         ({"env": [{"name": "HF_TOKEN", "value": "abc"}]}, {"env": [{"name": "HF_TOKEN", "value": HIDDEN}]}),
         ({"password": 12345678, "api_key": True}, {"password": HIDDEN, "api_key": True}),
+        ({"cuda": {"token": SECRET}, "cuda.token": SECRET}, {"cuda": {"token": HIDDEN}, "cuda.token": HIDDEN}),
+        ({"NCCL_TOKEN": "abc", "a.api.key": "abc"}, {"NCCL_TOKEN": HIDDEN, "a.api.key": HIDDEN}),
+        ({SHAPED[1]: 1, "a_token": "<pad>"}, {HIDDEN: 1, "a_token": "<pad>"}),
         ({"headers": {"Cookie": "a=b"}}, {"headers": {"Cookie": HIDDEN}}),
         ({"key": "abc", "special_tokens": ["<s>"]}, {"key": "abc", "special_tokens": ["<s>"]}),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from compatcheck.advice._credentials import redacted, without_credentials
+from compatcheck.advice._credentials import OMITTED, redacted, without_credentials
 from compatcheck.advice._marks import MADE_BY, OWN
 from compatcheck.advice.model import Line, Move, Solution, Wanted
 from compatcheck.packages.requirements_file import logical_lines
@@ -69,6 +69,8 @@ def left_out(format_name: str, wanted: Wanted, previous: str | None, text: str) 
             said.append(f"{line.where}: {bare} is not part of {_ONLY_VERSIONS[format_name]}")
         elif any(without_credentials(part, previous) != part for part in (line.text, line.comment)):
             said.append(f"{line.where}: its credentials are omitted, keep them in a .netrc file or a keyring")
+    if not said and OMITTED in text:
+        said.append("pylock.toml: its credentials are omitted, keep them in a .netrc file or a keyring")
     if format_name == "pyproject":
         from compatcheck.advice.formats import pyproject
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from compatcheck.advice import _uv
-from compatcheck.advice._credentials import redacted, without_credentials
+from compatcheck.advice._credentials import OMITTED, redacted, without_credentials
 from compatcheck.advice.model import Demands, Line, Place, Solution, Unsolvable, Wanted
 from compatcheck.advice.requirement_text import version_of
 from compatcheck.advice.resolver._failures import failure, unbuildable
@@ -81,7 +81,7 @@ def lock(
     place: Place,
     format: Literal["requirements.txt", "pylock.toml"],
 ) -> str:
-    """The solution with its hashes, in uv's own words; no credential is in it.
+    """The solution with its hashes, in uv's own words; no credential is in it, and where one was, `OMITTED` says so.
 
     Raises what `resolve` does.
     """
@@ -98,7 +98,9 @@ def lock(
         done = _uv.run(command, stdin=_requirements(wanted, held, place))
         if done.status:
             raise failure(done, wanted, held, place)
-        return without_credentials(_read(output))
+        text = _read(output)
+        bare = without_credentials(text)
+        return bare if bare == text else f"{OMITTED}\n{bare}"
 
 
 def _compile(folder: str, wanted: Wanted, demands: Demands, place: Place, left_out: Iterable[str]) -> list[str]:

@@ -61,9 +61,12 @@ def fetch(name: str, revision: str | None, home: str, cache: str) -> str:
         if status in (401, 403):
             advice = "check the name; for a private or gated model, set HF_TOKEN"
         raise InputError(_DOING, wanted, f"the hub answered with HTTP status {status}", advice) from None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
         seen = " ".join(str(error).split()) or type(error).__name__
         raise InputError(_DOING, wanted, seen, advice) from None
+    except OSError as error:
+        advice = "free some space there, or set HF_HOME to another folder"
+        raise InputError("writing", cache, error.strerror or str(error), advice) from None
 
 
 def _headers(home: str) -> dict[str, str]:
@@ -119,7 +122,7 @@ def _listing(answer: Any) -> tuple[str, list[_File]]:
             _File(each["rfilename"], each["size"], (each.get("lfs") or {}).get("sha256") or each["blobId"])
             for each in small
         ]
-        if all(_is_sound(each) for each in files):
+        if all(_is_sound(each) for each in files) and _can_be_together([each.path for each in files]):
             return answer["sha"], files
     except (AttributeError, LookupError, TypeError):
         pass
@@ -129,8 +132,14 @@ def _listing(answer: Any) -> tuple[str, list[_File]]:
 def _is_sound(file: _File) -> bool:
     parts = file.path.split("/")
     is_inside = not {"", ".", ".."}.intersection(parts) and not re.search(r"[\\:]", file.path)
-    is_size = isinstance(file.size, int) and 0 <= file.size <= limits.NUMBER
+    is_size = type(file.size) is int and 0 <= file.size <= limits.NUMBER
     return is_inside and file.path.isprintable() and is_size and bool(_COMMIT.fullmatch(file.digest))
+
+
+def _can_be_together(paths: list[str]) -> bool:
+    """Whether no path is there twice, or both a file and a folder."""
+    folders = {path[:end] for path in paths for end, letter in enumerate(path) if letter == "/"}
+    return len({*paths}) == len(paths) and not folders.intersection(paths)
 
 
 def _save(client: httpx.Client, url: str, headers: dict[str, str], file: _File, path: str) -> None:

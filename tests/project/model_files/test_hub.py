@@ -190,6 +190,9 @@ def sibling(**changed: object) -> dict[str, object]:
         ({"siblings": [sibling(rfilename="/outside.json")], "sha": REVISION}, "malformed"),
         ({"siblings": [sibling(blobId="../../../outside")], "sha": REVISION}, "malformed"),
         ({"siblings": [sibling(size=-1)], "sha": REVISION}, "malformed"),
+        ({"siblings": [sibling(size=True)], "sha": REVISION}, "malformed"),
+        ({"siblings": [sibling(), sibling(rfilename="config.json/a.json")], "sha": REVISION}, "malformed"),
+        ({"siblings": [sibling(), sibling()], "sha": REVISION}, "malformed"),
         ({"siblings": [sibling(size=1 << 40)], "sha": REVISION}, "1 small files with"),
         ({"siblings": [sibling(size=20)], "sha": REVISION}, "more than 20 bytes"),
         ({"siblings": [sibling(blobId="b" * 40)], "sha": REVISION}, "does not have the hash"),
@@ -201,6 +204,14 @@ def test_an_answer_of_a_hub_that_cannot_be_is_one_line(answer: object, words: st
     assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert not [*tmp_path.rglob("outside*")] and not [*tmp_path.rglob("config.json")]
     assert not [*tmp_path.rglob(".compatcheck-*")]
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(hub: str, tmp_path: Path) -> None:
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf/hub").write_text("", encoding="utf-8")
+    done = compatcheck(tmp_path, "org/tiny", "--online", endpoint=hub)
+    assert done.returncode == 2 and done.stderr.startswith("compatcheck: writing "), done.stderr
+    assert "Errno" not in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["headers", "content"])
