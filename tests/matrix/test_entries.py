@@ -316,6 +316,16 @@ def test_entry_inside_another_says_what_it_tells_besides(tmp_path: Path, known: 
     assert faults(stale) == ["the conditions do not lie within those of CC-2026-9997: remove it from `overlaps`"]
 
 
+def test_variable_that_must_be_absent_needs_a_row(tmp_path: Path, known: matrix.Matrix) -> None:
+    def faults(name: str) -> list[str]:
+        return lint_text(
+            tmp_path, ENTRY.replace("[[affected]]\n", f'[[affected]]\nenviron.{name} = "absent"\n', 1), known
+        )
+
+    assert any("has no row for NO_SUCH_VARIABLE: list its values" in each for each in faults("NO_SUCH_VARIABLE"))
+    assert not any("has no row" in each for each in faults("VLLM_USE_V1"))
+
+
 def test_entry_says_why_no_probe_shows_it(tmp_path: Path, known: matrix.Matrix) -> None:
     unknown = ENTRY.replace("reviewed =", 'unprobed = "laziness"\nreviewed =')
     assert "tables/unprobed.toml has no reason 'laziness'" in lint_text(tmp_path, unknown, known)

@@ -267,6 +267,30 @@ def test_a_variable_that_a_report_says_nothing_of_is_not_set(
     assert match_table({f"environ.{variable}": "absent"}, contradicted, no_traits).holds is not True
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "is_unset"),
+    [
+        ("VLLM_USE_V1", "1", True),
+        ("VLLM_USE_V1", "0", False),
+        ("WANDB_DISABLED", "false", True),
+        ("WANDB_DISABLED", "true", False),
+        ("FLASH_ATTENTION_TRITON_AMD_ENABLE", "1", True),
+        ("LOCAL_RANK", "0", False),
+        ("NO_SUCH_VARIABLE", "0", False),
+    ],
+)
+def test_value_that_has_no_effect_counts_as_absent(variable: str, value: str, is_unset: bool) -> None:
+    environment = Environment({"environ": {variable: value}})
+    assert match_table({f"environ.{variable}": "absent"}, environment, no_traits).holds is is_unset
+    assert match_table({f"environ.{variable}": "present"}, environment, no_traits).holds is not is_unset
+
+
+@pytest.mark.parametrize(("release", "is_unset"), [("4.57.6", False), ("5.0.0", True), (None, False)])
+def test_variable_that_a_release_ignores_counts_as_absent(release: str | None, is_unset: bool) -> None:
+    facts = {"environ": {"WANDB_DISABLED": "true"}, "distributions": {"transformers": release}}
+    assert match_table({"environ.WANDB_DISABLED": "absent"}, Environment(facts), no_traits).holds is is_unset
+
+
 def test_adapters_on_all_linear_layers_are_not_suspected_unless_they_are_stated() -> None:
     table = {"distributions.peft": "<0.8.0", "training.lora.target_modules": ["all-linear"]}
     facts = {"distributions": {"peft": "0.7.1"}}

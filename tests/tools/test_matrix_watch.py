@@ -19,7 +19,7 @@ import pytest
 from compatcheck.errors import InputError
 from compatcheck.report import render
 from tools.matrix.pages import due as pages
-from tools.matrix.values import Watched
+from tools.matrix.values import Due, Watched
 from tools.matrix.watch import PYPI, question, watch
 
 from ..conftest import ROOT, run_command
@@ -210,3 +210,9 @@ def test_the_real_index_answers() -> None:
     watched = watch(question(None, ("bitsandbytes", "peft")), PYPI)
     assert watched.asked == ("bitsandbytes", "peft")
     assert not any(name in watched.unknown for name in watched.asked)
+
+
+@pytest.mark.parametrize("name", ["torch", "torch-rocm-architectures"])
+def test_name_of_any_length_is_separate_from_the_text(name: str) -> None:
+    watched = Watched(PYPI, ("torch",), (Due("table", name, "torch", "2.13.0", "its newest row is 2.12.0"),), {})
+    assert re.search(rf"^  {name} +its newest row is 2\.12\.0$", render(pages.document(watched), "text"), re.MULTILINE)

@@ -63,6 +63,7 @@ def lint(
             _examples.idle_conditions(entry, around, table),
             _remedies.bad_remedies(entry, active, table),
             _form.words_in_code(entry),
+            _form.unknown_variables(entry, table),
             _remedies.bad_remedies_beside(entry, around, table),
             _remedies.loose_pins(entry, table),
             _remedies.unreleased_pins(entry, table),

@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from compatcheck.environment.paths import variable_of
 from compatcheck.environment.vocabulary import fact_at
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.entry import Entry, WithdrawnEntry
@@ -162,3 +163,11 @@ def stale(entry: Entry, today: date) -> Iterator[str]:
 def _is_open(conditions: Mapping[str, Any]) -> bool:
     ranges = [value for path, value in conditions.items() if path.startswith("distributions.")]
     return bool(ranges) and not any("<" in value or "==" in value for value in ranges)
+
+
+def unknown_variables(entry: Entry, table: Table) -> Iterator[str]:
+    """A variable that must be absent and has no row that says which of its values act like an unset variable."""
+    known = table("environment-variables")
+    variables = {variable_of(path) for each in entry.affected for path, value in each.items() if value == "absent"}
+    for name in sorted(variables - {None, *known["effective"], *known["default"]}):
+        yield f"tables/environment-variables.toml has no row for {name}: list its values that act like an unset one"

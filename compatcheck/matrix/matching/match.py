@@ -18,6 +18,7 @@ from compatcheck.inference.inferred import NOTHING, Bounds, Limit
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.relevance import is_left_off, is_narrowed, rare_choices, relevance
+from compatcheck.matrix.matching.unset_values import acts_like_unset
 from compatcheck.packages.frameworks import foundations, framework_of
 from compatcheck.packages.versions import (
     contains,
@@ -270,6 +271,9 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: Bo
     if path == "training.runs_on":
         return _match_runs_on(condition, environment, inferred, traits)
     value = environment.get(path)
+    if condition in ("present", "absent") and isinstance(value, str):
+        variable = variable_of(path)
+        value = None if variable and acts_like_unset(variable, value, environment) else value
     if not isinstance(value, Unknown):
         return _match_development(path, condition, value, inferred) or _compare(path, condition, value)
     bounded = _BOUNDED.get(path) or _BOUNDED.get(path.partition(".")[0])

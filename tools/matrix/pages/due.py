@@ -12,6 +12,9 @@ from compatcheck.report.document import Document
 from compatcheck.terminal.lines import Line
 from tools.matrix.values import Watched
 
+_ROOM = 26
+"""Cells before the text, unless the longest name needs more."""
+
 _TITLES = {
     "range": marked("version ranges with a newer release"),
     "table": marked("tables that lack a release"),
@@ -38,8 +41,9 @@ def _lines(watched: Watched) -> Iterator[Line]:
         found = [each for each in watched.due if each.kind == kind]
         if found:
             yield Line(_(heading), "bold")
+        room = max([_ROOM, *(len(each.subject) + 4 for each in found)])
         for each in found:
-            yield Line(_(each.why), "", f"  {each.subject}", "yellow", 26)
+            yield Line(_(each.why), "", f"  {each.subject}", "yellow", room)
     if watched.unknown:
         yield Line(_("unknown"), "bold")
     for name, why in watched.unknown.items():
