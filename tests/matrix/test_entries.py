@@ -99,6 +99,7 @@ def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None
         ("[[evidence]]", '[probe]\nname = "nonsense"\n[[evidence]]', "there is no probe 'nonsense'"),
         ('id = "CC-2026-9999"', 'id = "CC-2026-9998"', "the file is named"),
         ("distributions.torch", "distributions.peft", "the file is in torch/"),
+        ("Something breaks", "x" * 81, "the title has 81 characters; shorten it to at most 80"),
         ("undetermined = [", "affected = [", "example 2 is undetermined, not affected"),
         ("[[examples]]", '[[examples]]\nexpect = "unaffected"', "example 1 is affected, not unaffected"),
         (

@@ -45,6 +45,7 @@ def lint(
         around = list(neighbours(entry, table))
         rules: tuple[Iterable[str], ...] = (
             _form.misplaced(path, entry),
+            _form.long_title(entry.title),
             _form.unfinished(path, entry),
             _evidence.unsupported(entry),
             _evidence.unknown_frameworks(entry),
@@ -75,7 +76,8 @@ def lint(
     ids = {entry.id for entry in entries.values()}
     for path, gone in withdrawn.items():
         if not only or gone.id in only:
-            faults += [Fault(gone.id, text) for text in _form.withdrawn(path, gone, ids)]
+            texts = (*_form.withdrawn(path, gone, ids), *_form.long_title(gone.title))
+            faults += [Fault(gone.id, text) for text in texts]
     if only:
         return faults
     faults += [Fault("tables/relevance.toml", text) for text in _tables.idle_relevance(table)]

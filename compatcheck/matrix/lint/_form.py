@@ -16,6 +16,7 @@ from compatcheck.matrix._traits import Table
 from compatcheck.matrix.entry import Entry, WithdrawnEntry
 
 REVIEW_DAYS = 180
+TITLE_LENGTH = 80
 
 
 _STATED_WORDS: Mapping[str, tuple[str, ...]] = {
@@ -61,6 +62,11 @@ def withdrawn(path: Path, entry: WithdrawnEntry, ids: Set[str]) -> Iterator[str]
     yield from (
         f"the successor {each} is not an active entry" for each in entry.withdrawn.successors if each not in ids
     )
+
+
+def long_title(title: str) -> Iterator[str]:
+    if len(title) > TITLE_LENGTH:
+        yield f"the title has {len(title)} characters; shorten it to at most {TITLE_LENGTH}"
 
 
 def unfinished(path: Path, entry: Entry) -> Iterator[str]:
