@@ -12,12 +12,16 @@ import struct
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from tests.advice.tiny_wheels import write_wheel
 from tests.cluster import ranks
 from tests.conftest import run_command
 
@@ -629,6 +633,48 @@ def test_no_way_to_name_local_code_builds_it(name: str, command: tuple[str, ...]
     if command[0] == "pin":
         run_command(sys.executable, *command, "--build", "requirements.txt", cwd=tmp_path, PWD=str(tmp_path))
         assert marker.exists()
+
+
+@pytest.mark.parametrize("command", [("pin", "--isolated"), ("check", "--no-probe", "--isolated", "--resolve")])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "--no-index\n--find-links ADDRESS/links.html\nstranger\n",
+        "--index-url ADDRESS/simple\nstranger\n",
+        "x @ ADDRESS/x-1.0-py3-none-any.whl\n",
+    ],
+    ids=["page of links", "index", "wheel"],
+)
+def test_no_page_of_the_network_builds_local_code(lines: str, command: tuple[str, ...], tmp_path: Path) -> None:
+    marker = tmp_path / "built"
+    archive = tmp_path / "project/stranger-1.0.tar.gz"
+    archive.parent.mkdir()
+    contents = {
+        "backend.py": BACKEND.format(marker=str(marker)),
+        "pyproject.toml": PROJECT,
+        "PKG-INFO": "Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n",
+    }
+    with tarfile.open(archive, "w:gz") as stream:
+        for name, text in contents.items():
+            about = tarfile.TarInfo(f"stranger-1.0/{name}")
+            about.size = len(text)
+            stream.addfile(about, io.BytesIO(text.encode()))
+    pages = tmp_path / "pages"
+    write_wheel(pages, "x", "1.0", [f"stranger @ {archive.as_uri()}"])
+    for path in (pages / "links.html", pages / "simple/stranger/index.html"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'<html><body><a href="{archive.as_uri()}">stranger-1.0.tar.gz</a></body></html>')
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=pages))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    text = lines.replace("ADDRESS", f"http://127.0.0.1:{server.server_address[1]}")
+    (archive.parent / "requirements.txt").write_text(text, encoding="utf-8")
+    own = {"UV_CACHE_DIR": str(tmp_path / "cache"), "NO_PROXY": "*", "no_proxy": "*"}
+    done = run_command(sys.executable, *command, "requirements.txt", cwd=archive.parent, **own)
+    assert not marker.exists() and "--build" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    if command[0] == "pin":
+        run_command(sys.executable, *command, "--build", "requirements.txt", cwd=archive.parent, **own)
+        assert marker.exists()
+    server.shutdown()
 
 
 @pytest.mark.parametrize("line", ["stranger @ ${A_PASSWORD}/x", "--index-url https://localhost:1/${A_PASSWORD}/simple"])

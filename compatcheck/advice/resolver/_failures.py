@@ -19,6 +19,7 @@ _CAUSE = re.compile(r"\s*\n[ \t]*(?:cause:|Caused by:|[├╰]─▶)[ \t]*")
 _BUILD = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9._-]+)(?:==|\s*@)")
 _NOT_BUILT = re.compile(r"Building source distributions for `([A-Za-z0-9._-]+)` is disabled")
 _BUILDS_DISABLED = re.compile(r"building from source is disabled for\b")
+NO_BUILD = "allow builds with `compatcheck pin --build`, which runs the code of these packages"
 _NO_SOLUTION = re.compile(r"No solution found when resolving dependencies(?: for split[^:\n]*)?:?")
 _CONTRADICTION = re.compile(
     r"Because you require \S+ and \S+, we can conclude that your requirements are unsatisfiable\.?"
@@ -51,6 +52,8 @@ def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> C
             lambda match: _place_of(wanted, match[1], int(match[2])), explanation
         )
         advice = "fix the problem that uv reports, then run this command again"
+        if _NOT_BUILT.search(text):
+            advice = NO_BUILD
         return InputError(
             "resolving the requirements with", "uv", _uv.shortened(placed or f"status {done.status}"), advice
         )
@@ -61,7 +64,7 @@ def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> C
     sources = tuple(dict.fromkeys(_sources(explanation, wanted, demands)))
     advice = "relax one of these requirements"
     if _BUILDS_DISABLED.search(text):
-        advice = "allow builds with --build"
+        advice = NO_BUILD
     if "network was disabled" in text:
         advice = "run this without --offline with access to the index"
     if len(sources) > 1 and _CONTRADICTION.fullmatch(explanation):

@@ -51,6 +51,13 @@ _HARMLESS = {
 _INDEX_OPTION = re.compile(r"(-f|-i|--find-links|--index-url|--extra-index-url)[\s=]*(\S+)")
 _INCLUDE_OPTION = re.compile(r"-r|-c|--requirement|--constraint")
 _DIRECT = re.compile(r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*@\s*([^\s;]+)")
+_PUBLIC_INDEX = re.compile(
+    r"https://(?:pypi\.org|download\.pytorch\.org|pypi\.nvidia\.com|pypi\.tuna\.tsinghua\.edu\.cn|mirrors\.aliyun\.com"
+    r"|mirrors\.cloud\.tencent\.com|repo\.huaweicloud\.com|(?:pypi\.)?mirrors\.ustc\.edu\.cn)(?:/|\Z)"
+)
+"""An index that names no file of this machine. The page of another may."""
+_SOURCE = re.compile(r"(?i)(?:git|hg|svn|bzr)\+|[^?#]*\.(?:tar(?:\.\w+)?|tgz|tbz|txz|tlz|zip)(?:[?#]|\Z)")
+"""What a remote link leads to that is built itself. Any other may be a wheel, which may require a local file."""
 _REMOTE = re.compile(r"(?i)(?:(?:git|hg|svn|bzr)\+)?(?:https?|ssh)://")
 
 
@@ -60,7 +67,8 @@ def local_names(wanted: Wanted) -> set[str]:
     They come from the requirements, the constraints and, as uv reads them, from the ``[tool.uv]`` and ``uv.toml`` of
     the working directory, of each local project, and of the folders above. Only an address of the network is remote.
     `EVERYTHING` stands for what may bring any name: a setting or a file that is not understood, a list at an address,
-    an index with folders, a local wheel, and more than `limits.FOLDER_ENTRIES` folders.
+    an index with folders, a wheel that is named by its place, an index or a page of links of the network that is not a
+    well-known one, as its links may lead to this machine, and more than `limits.FOLDER_ENTRIES` folders.
     """
     names: set[str] = set()
     waiting = [os.getcwd()]
@@ -69,7 +77,7 @@ def local_names(wanted: Wanted) -> set[str]:
         if line.folder or is_archive(line):
             names.update([line.name] if line.name else _first_words(os.path.basename(asked)))
             waiting += [line.folder] if line.folder else []
-        if line.asked and _place(line.asked).endswith(".whl"):
+        if line.asked and (_place(line.asked).endswith(".whl") or _is_remote_wheel(_target(line.asked))):
             names.add(EVERYTHING)
         if option := _INDEX_OPTION.match(asked):
             names.update(_archives(option[2].strip("\"'"), os.getcwd(), is_flat=option[1] in ("-f", "--find-links")))
@@ -120,9 +128,17 @@ def _place(asked: str) -> str:
     """What a requirement is taken from on this machine, without its name, marker and fragment; empty for an option."""
     if asked.startswith("-") and not asked.startswith("-e "):
         return ""
-    direct = _DIRECT.match(asked)
-    place = direct[2] if direct else asked.removeprefix("-e ").partition(" ;")[0]
+    place = _target(asked)
     return "" if _is_remote(place) else place.partition("#")[0].strip()
+
+
+def _target(asked: str) -> str:
+    direct = _DIRECT.match(asked)
+    return direct[2] if direct else asked.removeprefix("-e ").partition(" ;")[0]
+
+
+def _is_remote_wheel(place: str) -> bool:
+    return _is_remote(place) and not _SOURCE.match(expanded(place))
 
 
 def _is_remote(place: str) -> bool:
@@ -166,6 +182,8 @@ def _names(document: Mapping[str, Any] | None, settings: Mapping[str, Any], fold
                 folders.append(os.path.normpath(os.path.join(folder, str(path))))
             elif "workspace" in each or not _is_remote(str(each.get("url", each.get("git", "https://")))):
                 names.add(normalised(name))
+            elif "url" in each and _is_remote_wheel(str(each["url"])):
+                names.add(EVERYTHING)
     project = _table(document, "project")
     stated = [project.get("dependencies"), *_table(project, "optional-dependencies").values()]
     stated += _table(document, "dependency-groups").values()
@@ -190,7 +208,7 @@ def _direct(text: str, folder: str) -> tuple[set[str], list[str]]:
     """The name of a requirement that is taken from a place on this machine, and the folder of that project."""
     match = _DIRECT.match(text)
     if match is None or _is_remote(match[2]):
-        return set(), []
+        return ({EVERYTHING} if match and _is_remote_wheel(match[2]) else set()), []
     place = expanded(match[2]).partition("#")[0]
     if place.endswith(".whl"):
         return {EVERYTHING}, []
@@ -210,15 +228,17 @@ def _of_indexes(table: Mapping[str, Any], folder: str) -> Iterator[str]:
             if isinstance(place, str):
                 yield from _archives(place, folder, is_flat=key == "find-links")
     for index in _mappings(table.get("index")):
-        yield from _archives(str(index.get("url", "https://")), folder, is_flat=index.get("format") == "flat")
+        yield from _archives(str(index.get("url", "https://pypi.org")), folder, is_flat=index.get("format") == "flat")
 
 
 def _archives(place: str, folder: str, *, is_flat: bool) -> Iterator[str]:
-    """The names of what a local index may build; none for an address of the network.
+    """The names of what an index may build from this machine; none for a well-known one.
 
-    The pages of an index that is not flat are in folders, and may name any file.
+    The pages of an index that is not flat are in folders, and may name any file. So may those of the network.
     """
     if _is_remote(place):
+        if not _PUBLIC_INDEX.match(expanded(place)):
+            yield EVERYTHING
         return
     try:
         with os.scandir(os.path.join(folder, _path(expanded(place)))) as entries:

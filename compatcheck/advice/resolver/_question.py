@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compatcheck.advice import _uv
 from compatcheck.advice.model import Demands, Place, Unsolvable, Wanted
-from compatcheck.advice.resolver._failures import failure
+from compatcheck.advice.resolver._failures import NO_BUILD, failure
 from compatcheck.advice.resolver._local import is_archive, local_names
 from compatcheck.errors import InputError
 
@@ -13,7 +13,7 @@ def why_unsolvable(path: str, wanted: Wanted, place: Place) -> str | None:
     """uv's reason why the requirements in a file have no solution; None where they have one. ``wanted`` is what it has.
 
     No code of this machine is built. Raises `IndexDown` where an index does not answer, and `InputError` where uv
-    cannot work, or only a build gives the name of a local project.
+    cannot work, or only a build tells: of what a local project is called, or what a package requires.
     """
     for line in wanted.lines:
         if line.asked and not line.name and (line.folder or is_archive(line)):
@@ -28,6 +28,6 @@ def why_unsolvable(path: str, wanted: Wanted, place: Place) -> str | None:
     if done.status == 0:
         return None
     error = failure(done, wanted._replace(lines=()), Demands(), place)
-    if isinstance(error, Unsolvable):
+    if isinstance(error, Unsolvable) and error.advice != NO_BUILD:
         return error.seen
-    raise error
+    raise InputError(error.doing, path, error.seen, error.advice) if isinstance(error, Unsolvable) else error
