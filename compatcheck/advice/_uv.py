@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import NamedTuple
 
@@ -40,6 +40,16 @@ def shortened(text: str) -> str:
         if len(text) <= limits.UV_CHARACTERS
         else f"{text[: limits.UV_CHARACTERS // 2]} ... {text[-limits.UV_CHARACTERS // 2 :]}"
     )
+
+
+def joined(requirements: Iterable[str]) -> str:
+    """The requirements as a file's lines. Raises InputError for one of several lines, which uv would read as more."""
+    found = list(requirements)
+    for text in found:
+        if "\n" in text or "\r" in text:
+            seen = f"{redacted(text)!r:.80} has a line break"
+            raise InputError("resolving", "the requirements", seen, "write each requirement in one line")
+    return "".join(line + "\n" for line in found)
 
 
 def run(arguments: Sequence[str], *, stdin: str = "", on_line: Callable[[str], None] | None = None) -> Done:

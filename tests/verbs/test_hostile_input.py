@@ -635,6 +635,19 @@ def test_no_way_to_name_local_code_builds_it(name: str, command: tuple[str, ...]
         assert marker.exists()
 
 
+def test_a_version_of_a_snapshot_adds_no_requirement(tmp_path: Path) -> None:
+    marker = tmp_path / "built"
+    (tmp_path / "stranger").mkdir()
+    (tmp_path / "stranger/backend.py").write_text(BACKEND.format(marker=str(marker)), encoding="utf-8")
+    (tmp_path / "stranger/pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    version = f"2.5.0\nstranger @ {(tmp_path / 'stranger').as_uri()}"
+    snapshot = {"schema_version": 1, "distributions": {"torch": version, "transformers": "4.48.0"}}
+    (tmp_path / "node.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    done = run_command(sys.executable, "compare", "node.json", "node.json", cwd=tmp_path, UV_OFFLINE="1")
+    assert not marker.exists() and done.returncode == 2 and "has a line break" in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("command", [("pin", "--isolated"), ("check", "--no-probe", "--isolated", "--resolve")])
 @pytest.mark.parametrize(
     "lines",

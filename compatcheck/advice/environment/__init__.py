@@ -155,7 +155,7 @@ def _install(
     resolver.require_known_settings()
     backend = ["--torch-backend", torch_backend] if torch_backend else []
     whole = ["pip", *command, "--python", here.interpreter, *backend, *options]
-    stdin = "".join(line + "\n" for line in requirements)
+    stdin = _uv.joined(requirements)
     return _uv.run(whole + (["--offline"] if here.offline else []), stdin=stdin, on_line=on_line)
 
 

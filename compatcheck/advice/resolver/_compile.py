@@ -142,7 +142,7 @@ def _requirements(wanted: Wanted, demands: Demands, place: Place) -> str:
     lines = [line.asked for line in told if line.asked is not None]
     asked = _asked_names(wanted)
     lines += [name + limit for name, limit in demands.specifiers.items() if not limit or name in asked]
-    return "".join(line + "\n" for line in lines)
+    return _uv.joined(lines)
 
 
 def _asked_names(wanted: Wanted) -> set[str]:
@@ -221,9 +221,10 @@ def _folder() -> Iterator[str]:
 
 def _write(folder: str, name: str, lines: Iterable[str]) -> str:
     path = os.path.join(folder, name)
+    text = _uv.joined(lines)
     try:
         with open(path, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
-            stream.writelines(line + "\n" for line in lines)
+            stream.write(text)
     except OSError as error:
         raise _unwritable(path, error) from None
     return path
