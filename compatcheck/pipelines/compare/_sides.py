@@ -52,7 +52,7 @@ def read(named: str, environ: Mapping[str, str]) -> Stack:
 
 def _require_training(named: str, versions: Mapping[str, str]) -> None:
     if not {"torch", "transformers"} <= versions.keys():
-        seen = "torch or transformers is missing there"
+        seen = "the environment lacks torch or transformers"
         raise InputError("comparing", named, seen, "pass an environment that trains with transformers")
 
 

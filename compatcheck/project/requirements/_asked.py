@@ -183,5 +183,5 @@ def _why(sure: Sequence[Asked], wanted: Sequence[Asked], joined: str) -> str:
         return f"{file} requires {choices}; it is unknown which of these applies"
     located = next((each.source for each in sure if each.specifier is None), None)
     if located is not None:
-        return f"{file} installs it from {located}"
+        return f"{file} installs the package from {located}"
     return f"{file} requires {joined}, which is not one version" if joined else f"{file} has no version"

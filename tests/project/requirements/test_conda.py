@@ -91,7 +91,7 @@ def test_a_pixi_manifest_gives_what_it_asks_of_conda_and_of_pypi() -> None:
         "distribution_ranges": {"torch": ">=2.4,<2.6", "peft": ">=0.12", "trl": "", "deepspeed": ""},
     }
     assert facts.locations["distributions.torch"] == Location(path, 8)
-    assert facts.reasons["distributions.deepspeed"] == "pixi.toml installs it from its git"
+    assert facts.reasons["distributions.deepspeed"] == "pixi.toml installs the package from its git"
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_poetry_in_its_own_words(tmp_path: Path) -> None:
         },
     }
     assert facts.locations["distributions.peft"] == Location(str(tmp_path / "pyproject.toml"), 8)
-    assert facts.reasons["distributions.datasets"] == "pyproject.toml installs it from its git"
+    assert facts.reasons["distributions.datasets"] == "pyproject.toml installs the package from its git"
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def test_pins_ranges_and_the_rest(tmp_path: Path) -> None:
         "distributions.transformers": "requirements.txt requires >=4.40, which is not one version",
         "distributions.deepspeed": "requirements.txt has no version",
         "distributions.accelerate": "requirements.txt requires ==1.*, which is not one version",
-        "distributions.trl": "requirements.txt installs it from a location",
-        "distributions.vllm": "requirements.txt installs it from https://example.org/vllm.tar.gz",
+        "distributions.trl": "requirements.txt installs the package from a location",
+        "distributions.vllm": "requirements.txt installs the package from https://example.org/vllm.tar.gz",
     }
     assert facts.locations["distributions.torch"] == Location(str(path), 2)
     assert facts.locations["distributions.peft"] == Location(str(path), 6)
