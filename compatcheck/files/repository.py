@@ -21,20 +21,21 @@ def root() -> str:
     return folder
 
 
-def leads_out(path: str) -> bool:
+def leads_out(path: str, real: str | None = None) -> bool:
     """Whether a link, which may have come with a folder, leads out of it, or into its `.git`.
 
-    The folder is the repository of the current folder; for a link elsewhere, the folder that holds the link. Devices
-    and the streams of this process, such as /dev/stdout, may be behind any link.
+    ``real`` is where the path led when a caller looked: a link may have changed since. The folder is
+    the repository of the current folder; for a link elsewhere, the folder that holds the link. Devices and the streams
+    of this process, such as /dev/stdout, may be behind any link.
     """
-    whole, real, folder = os.path.abspath(path), os.path.realpath(path), root()
+    whole, real, folder = os.path.abspath(path), os.path.realpath(path) if real is None else real, root()
     if is_stream(path) or (real.startswith("/dev/") and not os.path.isfile(real)):
         return False
     if _is_below(real, folder):
         return _GIT in real and _GIT not in whole
     if _is_below(whole, folder) or _is_below(whole, os.path.abspath(os.curdir)):
         return True
-    return os.path.islink(path) and not _is_below(real, os.path.realpath(os.path.dirname(whole)))
+    return not _is_below(real, os.path.realpath(os.path.dirname(whole)))
 
 
 def is_stream(path: str) -> bool:

@@ -6,7 +6,9 @@ import errno
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Literal
 
 from compatcheck.errors import InputError
 from compatcheck.files.repository import is_stream, leads_out
@@ -24,18 +26,23 @@ def write(path: str, content: str | bytes, *, make_folder: bool = False, is_own:
     InputError where the folder cannot be written or the disk is full; nothing is left behind then. What a killed
     process left unfinished in the folder is removed.
     """
-    if not is_own:
-        require_inside("writing", path)
-    real = os.path.realpath(path)
     raw = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
     try:
-        if is_stream(path) or (os.path.exists(real) and not os.path.isfile(real)):
+        real = os.path.realpath(path)
+        if not is_own:
+            require_inside("writing", path, real)
+        if is_stream(path):
             with open(path, "wb") as stream:
                 stream.write(raw)
-        else:
-            if make_folder:
-                os.makedirs(os.path.dirname(real), exist_ok=True)
-            _replace(real, raw)
+            return
+        if make_folder:
+            os.makedirs(os.path.dirname(real), exist_ok=True)
+        with _opened(os.path.dirname(real)) as folder:
+            if os.path.exists(real) and not os.path.isfile(real):
+                with _created(real, "wb", folder) as stream:
+                    stream.write(raw)
+            else:
+                _replace(real, raw, folder)
     except OSError as error:
         advice = (
             "free some space, or write the file elsewhere"
@@ -45,9 +52,9 @@ def write(path: str, content: str | bytes, *, make_folder: bool = False, is_own:
         raise InputError("writing", path, error.strerror or str(error), advice) from None
 
 
-def require_inside(doing: str, path: str) -> None:
-    """Raise InputError where a link, which may have come with the folder, leads out of it."""
-    if leads_out(path):
+def require_inside(doing: str, path: str, real: str | None = None) -> None:
+    """Raise InputError where a link, which may have come with the folder, leads out of it, to ``real``."""
+    if leads_out(path, real):
         seen = f"a link leads out of its folder, to {os.path.realpath(path)}"
         raise InputError(doing, path, seen, "remove the link, or pass the path it leads to")
 
@@ -58,22 +65,54 @@ def write_note(path: str, content: str | bytes) -> None:
         write(path, content, make_folder=True, is_own=True)
 
 
-def _replace(path: str, raw: bytes) -> None:
-    import tempfile
+@contextmanager
+def _opened(folder: str) -> Iterator[int | None]:
+    """The folder with each part of its path opened in turn: what has become a link since is not followed.
 
-    folder, name = os.path.split(path)
-    _remove_abandoned(folder)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name[:40]}.", suffix=_UNFINISHED, dir=folder)
+    None where the system has no such handles.
+    """
+    if sys.platform != "linux":
+        yield None
+        return
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+    handle = os.open(os.sep, flags)
     try:
-        with open(handle, "wb") as stream:
+        for part in filter(None, folder.split(os.sep)):
+            above, handle = handle, os.open(part, flags, dir_fd=handle)
+            os.close(above)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _created(path: str, mode: Literal["wb", "xb"], folder: int | None) -> IO[bytes]:
+    """The file, opened below the handle of its folder and through no link."""
+
+    def opened(path: str, flags: int) -> int:
+        return os.open(_below(path, folder), flags | getattr(os, "O_NOFOLLOW", 0), 0o600, dir_fd=folder)
+
+    return open(path, mode, opener=opened)
+
+
+def _below(path: str, folder: int | None) -> str:
+    return path if folder is None else os.path.basename(path)
+
+
+def _replace(path: str, raw: bytes, folder: int | None) -> None:
+    place, name = os.path.split(path)
+    _remove_abandoned(place)
+    temporary = os.path.join(place, f".{name[:40]}.{os.urandom(6).hex()}{_UNFINISHED}")
+    new, old = _below(temporary, folder), _below(path, folder)
+    try:
+        with _created(temporary, "xb", folder) as stream:
             stream.write(raw)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
+        os.chmod(new, _mode(path), dir_fd=folder)
+        os.replace(new, old, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         with suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(new, dir_fd=folder)
 
 
 def _remove_abandoned(folder: str) -> None:

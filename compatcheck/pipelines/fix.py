@@ -182,9 +182,9 @@ def _key(finding: Finding) -> tuple[str, str]:
 
 def _read(path: str) -> str | None:
     """The text with its line ends; None for what is no text, and where a link leads out of the folder."""
-    if repository.leads_out(path):
-        return None
     try:
+        if repository.leads_out(path):
+            return None
         with open_bytes(path) as stream:
             return stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError):

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from compatcheck.errors import InputError
-from compatcheck.files.storage import write
+from compatcheck.files import storage
+from compatcheck.files.storage import require_inside, write
 
 posix = pytest.mark.skipif(os.name == "nt", reason="permissions, links and pipes are those of POSIX")
 
@@ -118,7 +119,8 @@ def test_text_that_has_no_encoding_is_replaced(tmp_path: Path) -> None:
 
 FULL_DISK = """
 import resource, signal, sys
-from compatcheck.files.storage import write
+from compatcheck.files import storage
+from compatcheck.files.storage import require_inside, write
 from compatcheck.errors import InputError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -138,3 +140,34 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, existing: bool) -> No
     done = subprocess.run([sys.executable, "-c", FULL_DISK, str(out)], capture_output=True, text=True, check=True)
     assert done.stdout == f"writing {out}: File too large; free some space, or write the file elsewhere\n"
     assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == (["old"] if existing else [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="handles of folders are Linux's here")
+@pytest.mark.parametrize("name", ["file", "folder"])
+def test_a_link_that_appears_while_a_file_is_written_is_not_followed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "clone/inside"
+    (tmp_path / "clone/.git").mkdir(parents=True)
+    for folder in (outside, inside):
+        folder.mkdir()
+        (folder / "x.txt").write_text("old", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "clone")
+
+    def require_then_swap(*arguments: str) -> None:
+        require_inside(*arguments)
+        if name == "folder":
+            inside.rename(tmp_path / "moved")
+            inside.symlink_to(outside)
+        else:
+            (inside / "x.txt").unlink()
+            (inside / "x.txt").symlink_to(outside / "x.txt")
+
+    monkeypatch.setattr(storage, "require_inside", require_then_swap)
+    if name == "folder":
+        with pytest.raises(InputError):
+            write("inside/x.txt", "new")
+    else:
+        write("inside/x.txt", "new")
+    assert [path.name for path in outside.iterdir()] == ["x.txt"]
+    assert (outside / "x.txt").read_text(encoding="utf-8") == "old"
