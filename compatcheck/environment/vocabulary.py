@@ -238,6 +238,8 @@ FACTS: tuple[Fact, ...] = (
     ),
     *_each("training", TEXT, "framework launcher"),
     Fact("training.script", TEXT, used_by="report", meaning="a script that may train but cannot be read"),
+    Fact("training.model_class", TEXT, meaning="the class of transformers that loads the model in a script"),
+    Fact("training.labels", TEXT, meaning="`inputs` if the collator of transformers copies the input tokens as labels"),
     Fact("training.method", TEXT, meaning="which weights are trained: `full`, `lora`, `qlora` or another name"),
     Fact("training.objective", TEXT, meaning="what is optimized: `sft`, `dpo`, `grpo` or another name"),
     Fact("training.mixed_precision", TEXT, meaning="`bf16`, `fp16` or `no`: whether autocast or FSDP casts to `dtype`"),

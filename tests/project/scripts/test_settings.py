@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 """
 LOAD = 'model = AutoModelForCausalLM.from_pretrained("acme/seven")\n'
+COLLATOR = "from transformers import DataCollatorForLanguageModeling\n"
 MADE = 'Trainer(model=model, args=TrainingArguments(output_dir="out")).train()\n'
 FOUR = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)'
 
@@ -106,6 +107,12 @@ def test_what_a_function_makes_is_no_method_of_quantization(tmp_path: Path) -> N
             {"padding_side": "right"},
         ),
         (LOAD + "torch.backends.cuda.enable_cudnn_sdp(False)\n" + MADE, {"cudnn_sdp": False}),
+        (
+            COLLATOR + LOAD + "collator = DataCollatorForLanguageModeling(None, mlm=False)\n" + MADE,
+            {"model_class": "AutoModelForCausalLM", "labels": "inputs"},
+        ),
+        (COLLATOR + LOAD + "collator = DataCollatorForLanguageModeling(None)\n" + MADE, {"labels": None}),
+        (LOAD + MADE, {"labels": Unknown()}),
         (
             'SFTTrainer("acme/seven", args=SFTConfig(bf16=True, packing=True), peft_config=LoraConfig(r=2)).train()\n',
             {"framework": "trl", "objective": "sft", "packing": True, "lora.r": 2, "dtype": "bfloat16"},

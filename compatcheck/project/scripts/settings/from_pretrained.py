@@ -1,4 +1,4 @@
-"""The ``from_pretrained`` of the model: its name, attention, dtype and quantization."""
+"""The ``from_pretrained`` of the model: its name, class, attention, dtype and quantization."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def _read(call: Call) -> Configuration:
     model = read_model(sheet, _PATH)
     if isinstance(sheet.get(_PATH), Open):
         sheet.leave_open("model.name", (_PATH,), "")
+    sheet.state("training.model_class", call.callee.split(".")[-2], CALL)
     _dtype(sheet)
     sheet.read(FLAG, "training.use_cache", "use_cache")
     config = argument(call, "config")
