@@ -174,6 +174,6 @@ def _is_open(conditions: Mapping[str, Any]) -> bool:
 def unknown_variables(entry: Entry, table: Table) -> Iterator[str]:
     """A variable that must be absent and has no row that says which of its values act like an unset variable."""
     known = table("environment-variables")
-    variables = {variable_of(path) for each in entry.affected for path, value in each.items() if value == "absent"}
-    for name in sorted(variables - {None, *known["effective"], *known["default"]}):
+    absent = [variable_of(path) for each in entry.affected for path, value in each.items() if value == "absent"]
+    for name in sorted({name for name in absent if name} - {*known["effective"], *known["default"]}):
         yield f"tables/environment-variables.toml has no row for {name}: list its values that act like an unset one"
