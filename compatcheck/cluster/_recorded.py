@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.cluster import _digest
@@ -11,7 +11,9 @@ from compatcheck.cluster._groups import natural
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.files import limits
+from compatcheck.language import gettext as _
 from compatcheck.results.cluster import Failure, Member
+from compatcheck.terminal.progress import late_progress
 
 _DOING = "reading the snapshots in"
 
@@ -34,18 +36,21 @@ def gather(folder: str, load: Callable[[str], Environment]) -> Gathered:
     environments: dict[str, Environment] = {}
     snapshots: dict[str, Mapping[str, object]] = {}
     failures = []
-    for path in _files(folder):
-        try:
-            environment = load(path)
-        except InputError as error:
-            member = Member(None, os.path.basename(path).removesuffix(".json"))
-            failures.append(Failure("unread", (member,), str(error)))
-            continue
-        snapshot = environment.dump()
-        digest = _digest.digest(snapshot)
-        members.setdefault(digest, []).append(_member(snapshot, path))
-        if digest not in environments:
-            environments[digest], snapshots[digest] = environment, snapshot
+    paths = _files(folder)
+    with late_progress(_("reading the snapshots"), len(paths)) as advance:
+        for path in paths:
+            advance(1)
+            try:
+                environment = load(path)
+            except InputError as error:
+                member = Member(None, os.path.basename(path).removesuffix(".json"))
+                failures.append(Failure("unread", (member,), str(error)))
+                continue
+            snapshot = environment.dump()
+            digest = _digest.digest(snapshot)
+            members.setdefault(digest, []).append(_member(snapshot, path))
+            if digest not in environments:
+                environments[digest], snapshots[digest] = environment, snapshot
     return Gathered(members, environments, snapshots, tuple(failures))
 
 
@@ -59,7 +64,7 @@ def _member(snapshot: Mapping[str, object], path: str) -> Member:
     return Member(None, os.path.basename(path).removesuffix(".json"))
 
 
-def _files(folder: str) -> Iterator[str]:
+def _files(folder: str) -> list[str]:
     try:
         names = os.listdir(folder)
     except OSError as error:
@@ -68,4 +73,4 @@ def _files(folder: str) -> Iterator[str]:
     if not found:
         advice = "write a snapshot on each machine: compatcheck cluster --record FOLDER"
         raise InputError(_DOING, folder, "the folder contains no .json file", advice)
-    return (os.path.join(folder, name) for name in found)
+    return [os.path.join(folder, name) for name in found]

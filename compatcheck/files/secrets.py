@@ -9,6 +9,7 @@ https://www.rfc-editor.org/rfc/rfc7519 (JSON Web Tokens). Every expression takes
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Mapping
@@ -268,7 +269,7 @@ def without_secrets(value: Any, name: object = None) -> Any:
     if is_secret_name(name):
         return _hidden_leaves(value)
     if isinstance(value, str):
-        return _masked_below(name, value) if isinstance(name, str) else masked(value)
+        return _masked_below(name, value) if isinstance(name, str) else _masked_value(value)
     if isinstance(value, Mapping):
         is_account = "username" in value or (isinstance(name, str) and re.fullmatch(_ACCOUNT, name, re.IGNORECASE))
         named = value.get("name", value.get("key"))
@@ -281,17 +282,23 @@ def without_secrets(value: Any, name: object = None) -> Any:
     return [without_secrets(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
+@functools.lru_cache(maxsize=1 << 14)
+def _masked_value(text: str) -> str:
+    """The text `masked`, once for all snapshots of a cluster: most of their texts are the same."""
+    return masked(text)
+
+
 def _masked_below(name: str, value: str) -> str:
     """The value as it is `masked` behind its name in a text: ``token: `` hides what looks random."""
     if not _MAYBE_SECRET_NAME.search(name):
-        return masked(value)
+        return _masked_value(value)
     before = f"{name.rpartition('.')[2].rstrip('0123456789')}="
-    text = masked(before + value)
+    text = _masked_value(before + value)
     return text[len(before) :] if text.startswith(before) else HIDDEN
 
 
 def _masked_key(key: Any) -> Any:
-    return masked(key) if isinstance(key, str) and len(key) >= _SHORTEST_SHAPE else key
+    return _masked_value(key) if isinstance(key, str) and len(key) >= _SHORTEST_SHAPE else key
 
 
 def _hidden_leaves(value: Any) -> Any:

@@ -11,12 +11,14 @@ from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.files import storage
 from compatcheck.files.json_text import written_json
+from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.cluster._live import Live, Trials, follow, lead
 from compatcheck.pipelines.cluster._present import Presented, here, present
 from compatcheck.results.cluster import ClusterReport, Failure, Group
 from compatcheck.results.findings import Finding
+from compatcheck.terminal.progress import late_progress
 
 __all__ = ["Trials", "choose", "judge", "record", "recorded", "take_part"]
 
@@ -88,7 +90,7 @@ def record(
         node = {"name": launch.node, "rank": launch.rank}
     except InputError:
         node = {"name": socket.gethostname()}
-    found, _ = here(known, paths, python, hash_weights)
+    found = here(known, paths, python, hash_weights)[0]
     name = ".".join(str(part) for part in node.values())
     path = os.path.join(folder, f"{name}.json")
     text = written_json({**found.dump(), "node": node})
@@ -112,13 +114,16 @@ def judge(
     """
     groups, failures = [], list(gathered.failures)
     refused: NothingInspectedError | None = None
-    for group in cluster.grouped(gathered.members, gathered.environments):
-        try:
-            groups.append(_judge_group(group, known, select, ignore))
-        except NothingInspectedError as error:
-            refused = error
-            failures.append(Failure("unread", group.members, error.seen))
-            groups.append(group)
+    different = cluster.grouped(gathered.members, gathered.environments)
+    with late_progress(_("judging the snapshots"), len(different)) as advance:
+        for group in different:
+            advance(1)
+            try:
+                groups.append(_judge_group(group, known, select, ignore))
+            except NothingInspectedError as error:
+                refused = error
+                failures.append(Failure("unread", group.members, error.seen))
+                groups.append(group)
     if refused is not None and all(not group.environment.facts.get("distributions") for group in groups):
         raise refused
     if not groups:
