@@ -142,6 +142,7 @@ finally:
 OPENS = {
     "files/_remover.py": "what the system tells of a process",
     "files/reading.py": "where it is made safe",
+    "files/storage.py": "a file that it makes",
     "files/keyed_rows.py": "a table of ours",
     "packages/shipped_tables.py": "a table of ours",
     "language/__init__.py": "a catalogue of ours",
