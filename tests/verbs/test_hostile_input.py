@@ -485,7 +485,7 @@ def test_ended_while_it_waits_for_another_process_leaves_nothing(
     }
     line = [sys.executable, "-m", "compatcheck", *command]
     quiet = subprocess.DEVNULL
-    if number == signal.SIGQUIT:
+    if number in (signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)  # a shell's background job ignores it, and so would its children
     running = subprocess.Popen(line, cwd=tmp_path, env=environ, stdin=quiet, stdout=quiet, stderr=quiet)
     deadline = time.monotonic() + 60

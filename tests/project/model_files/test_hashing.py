@@ -105,7 +105,7 @@ def test_without_a_place_for_the_cache_it_works(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "file").write_text("")
     assert hash_files([path], cache=str(tmp_path / "file" / "hashes.json")).known
     monkeypatch.setattr(
-        "os.replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device"))
+        "os.replace", lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device"))
     )
     cache = tmp_path / "cache" / "hashes.json"
     assert hash_files([path], cache=str(cache)).known
