@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,8 +20,12 @@ class File(NamedTuple):
 
 
 def folders_of(files: Iterable[File]) -> tuple[str, ...]:
-    """The folders that a relative path in these files may start from, the nearest first."""
+    """The folders that a relative path in these files may start from, the nearest first.
+
+    The user's home and the folder for temporary files hold many projects and are none.
+    """
     bases: dict[str, None] = {}
+    shared = {os.path.expanduser("~"), tempfile.gettempdir()}
     for file in files:
         folder = os.path.dirname(os.path.abspath(file.path))
         top = os.path.abspath(file.root) if file.root else None
@@ -31,6 +36,8 @@ def folders_of(files: Iterable[File]) -> tuple[str, ...]:
             if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS_OF_ROOTS):
                 break
             folder = os.path.dirname(folder)
+            if folder in shared:
+                break
         if top:
             bases[top] = None
     bases[os.getcwd()] = None

@@ -138,6 +138,14 @@ def test_a_program_is_read_as_it_is_started(tmp_path: Path, files: dict[str, str
     assert {path: environment.get(f"training.{path}") for path in facts} == facts
 
 
+def test_a_file_of_the_same_name_in_the_home_folder_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "b.py").write_text(PLAIN.format(steps=8), encoding="utf-8")
+    files = {"a.py": PLAIN.format(steps=2), "b.py": PLAIN.format(steps=4), "run.sh": "python b.py\n"}
+    (tmp_path / "tune").mkdir()
+    assert said(tmp_path / "tune", files).get("training.gradient_accumulation_steps") == 4
+
+
 def test_configuration_of_the_launch_line_is_all_that_its_parser_is_given(tmp_path: Path) -> None:
     environment = said(
         tmp_path,
