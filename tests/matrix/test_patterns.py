@@ -91,7 +91,7 @@ def test_a_pattern_is_found_by_its_literals_and_key_words(known: matrix.Matrix) 
 
 def test_most_patterns_have_key_words_of_few(known: matrix.Matrix) -> None:
     patterns = matrix.patterns(known)
-    assert sum(not pattern.keys for pattern in patterns) < len(patterns) / 50
+    assert sum(not pattern.keys for pattern in patterns) < len(patterns) / 40
     counts = Counter(key for pattern in patterns for key in set(pattern.keys))
     assert (
         sum(max(counts[key] for key in pattern.keys) > 10 for pattern in patterns if pattern.keys) < len(patterns) / 8
